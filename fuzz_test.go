@@ -41,7 +41,7 @@ func FuzzInspect(f *testing.F) {
 		formats := printer.Formats()
 		args := []string{"inspect", "-", "-o", formats[int(format)%len(formats)]}
 		var out, stderr bytes.Buffer
-		code := hooks.Run(t.Context(), args, hooks.Streams{In: bytes.NewReader(xptest.Backup(all...)), Out: &out, Err: &stderr}, hooks.WithDryRunner(dryRun))
+		code := hooks.Run(t.Context(), args, hooks.Program{In: bytes.NewReader(xptest.Backup(all...)), Out: &out, Err: &stderr, DryRunner: dryRun})
 		switch {
 		case strings.ContainsAny(u.GetName()+u.GetNamespace()+xptest.Resource(u), "\\\x00") || hasDots(u): // The path of its file leads out of the archive.
 			if code != hooks.ExitFailed || stderr.Len() == 0 {

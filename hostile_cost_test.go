@@ -242,7 +242,7 @@ func TestHostileObjectsAreCheap(t *testing.T) {
 			backup := xptest.Backup(u)
 			m, _, _ := newMeter(t)
 			m.measured(func() (int, int) {
-				hooks.Run(t.Context(), []string{"inspect", "-"}, hooks.Streams{In: bytes.NewReader(backup), Out: &out, Err: &stderr}, hooks.WithDryRunner(dryRun))
+				hooks.Run(t.Context(), []string{"inspect", "-"}, hooks.Program{In: bytes.NewReader(backup), Out: &out, Err: &stderr, DryRunner: dryRun})
 
 				return 0, 0
 			}).check(t, "inspect", mostInspected/mostBytes*most)

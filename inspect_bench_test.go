@@ -176,7 +176,7 @@ func TestInspectIsLinear(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		var out, stderr bytes.Buffer
-		code := hooks.Run(t.Context(), []string{"inspect", "-"}, hooks.Streams{In: bytes.NewReader(backup), Out: &out, Err: &stderr}, hooks.WithDryRunner(dryRun))
+		code := hooks.Run(t.Context(), []string{"inspect", "-"}, hooks.Program{In: bytes.NewReader(backup), Out: &out, Err: &stderr, DryRunner: dryRun})
 		runtime.ReadMemStats(&after)
 		if code != hooks.ExitProblems {
 			t.Fatalf("inspect ended with %d: %s", code, stderr.String())

@@ -33,7 +33,9 @@ func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
-	return hooks.Run(ctx, os.Args[1:], hooks.System(), hooks.WithDryRunner(dryRun), hooks.WithVersion(version()), hooks.WithProgram(os.Args[0]))
+	return hooks.Run(ctx, os.Args[1:], hooks.Program{
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, DryRunner: dryRun, Version: version(), Path: os.Args[0],
+	})
 }
 
 // dryRun runs a restore without writing, into the cluster, or into an empty one if c is nil.

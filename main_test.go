@@ -26,7 +26,7 @@ func TestExampleBackups(t *testing.T) {
 				t.Errorf("every clone of the repository has the file, so it must be small; it is %v (%v)", info, err)
 			}
 			var out, stderr bytes.Buffer
-			code := hooks.Run(t.Context(), []string{"inspect", file, "-o", "json"}, hooks.Streams{Out: &out, Err: &stderr}, hooks.WithDryRunner(dryRun))
+			code := hooks.Run(t.Context(), []string{"inspect", file, "-o", "json"}, hooks.Program{Out: &out, Err: &stderr, DryRunner: dryRun})
 			var r report.Report
 			if err := json.Unmarshal(out.Bytes(), &r); err != nil || code != hooks.ExitProblems {
 				t.Fatalf("the command ended with %d: %v %s", code, err, stderr.String())
@@ -40,7 +40,7 @@ func TestExampleBackups(t *testing.T) {
 				t.Errorf("the report lacks the order, versions or trees: %+v", r)
 			}
 			out.Reset()
-			if code := hooks.Run(t.Context(), []string{"inspect", file}, hooks.Streams{Out: &out, Err: &stderr}, hooks.WithDryRunner(dryRun)); code != hooks.ExitProblems || out.Len() == 0 {
+			if code := hooks.Run(t.Context(), []string{"inspect", file}, hooks.Program{Out: &out, Err: &stderr, DryRunner: dryRun}); code != hooks.ExitProblems || out.Len() == 0 {
 				t.Errorf("the command for a text report ended with %d", code)
 			}
 		})

@@ -66,7 +66,7 @@ func TestVersionOf(t *testing.T) {
 // TestVersionFlag runs --version, as a user does for a bug report.
 func TestVersionFlag(t *testing.T) {
 	var out, stderr bytes.Buffer
-	code := hooks.Run(t.Context(), []string{"--version"}, hooks.Streams{Out: &out, Err: &stderr}, hooks.WithVersion(version()))
+	code := hooks.Run(t.Context(), []string{"--version"}, hooks.Program{Out: &out, Err: &stderr, Version: version()})
 	if want := hooks.Name + " " + version() + "\n"; code != hooks.ExitFine || out.String() != want || strings.Count(want, "\n") != 1 {
 		t.Errorf("want %q, got %d, %q and %q", want, code, out.String(), stderr.String())
 	}

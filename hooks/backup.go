@@ -2,7 +2,6 @@ package hooks
 
 import (
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -10,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
@@ -75,18 +75,14 @@ const knownFormat = 1
 // formatOf returns a warning if the backup's format is not the known one.
 func formatOf(b *archive.Backup, file string) []report.Problem {
 	major, _, _ := strings.Cut(b.Format, ".")
-	n, err := strconv.Atoi(major)
-	if err == nil && n == knownFormat {
+	if n, err := strconv.Atoi(major); err == nil && n == knownFormat {
 		return nil
-	}
-	why := fmt.Sprintf("its format is %q, and this program knows %d", b.Format, knownFormat)
-	if b.Format == "" {
-		why = "its format is not known"
 	}
 
 	return []report.Problem{{
-		Code: reason.FormatUnknown, Severity: report.Warning, Object: xp.Ref{Kind: "Backup", Name: source(file)}, Reason: why,
-		Next: "this report can be wrong; use a newer version of this program, and compare with: velero backup describe",
+		Code: reason.FormatUnknown, Severity: report.Warning, Object: xp.Ref{Kind: "Backup", Name: source(file)},
+		Reason: fmt.Sprintf("its format is %q, and this program knows %d", b.Format, knownFormat),
+		Next:   "this report can be wrong; use a newer version of this program, and compare with: velero backup describe",
 	}}
 }
 
@@ -98,16 +94,13 @@ const maxNames = 5
 // has no trees and no problem. trees are those of all namespaces.
 func emptyProblems(b *archive.Backup, file, namespace string, trees []*report.Node) []report.Problem {
 	if namespace != "" && len(trees) > 0 {
-		in := map[string]bool{}
+		in := sets.New[string]()
 		for _, n := range trees {
-			in[n.Namespace] = true
+			in.Insert(n.Namespace)
 		}
-		delete(in, "")
 		next := "check the name"
-		if names := slices.Sorted(maps.Keys(in)); len(names) > maxNames {
-			next += fmt.Sprintf("; the backup has some in %s, and in %d other namespaces", strings.Join(names[:maxNames], ", "), len(names)-maxNames)
-		} else if len(names) > 0 {
-			next += "; the backup has some in " + strings.Join(names, ", ")
+		if names := sets.List(in.Delete("")); len(names) > 0 {
+			next += "; the backup has some in namespaces such as " + strings.Join(names[:min(len(names), maxNames)], ", ")
 		}
 
 		return []report.Problem{{
@@ -126,35 +119,22 @@ func emptyProblems(b *archive.Backup, file, namespace string, trees []*report.No
 	}}
 }
 
-// versionsOf returns the versions that a backup states.
-func versionsOf(b *archive.Backup, o *diagnosis.Objects) []report.Version {
-	format := b.Format
-	if format == "" {
-		format = "unknown"
-	}
-
-	return append([]report.Version{{Name: "backup format", Version: format}}, o.Versions()...)
-}
-
 // inNamespace returns the trees with an object in the namespace. It keeps the problems of objects
 // in these trees or in the namespace.
 func inNamespace(trees []*report.Node, problems []report.Problem, namespace string) ([]*report.Node, []report.Problem) {
-	mine := map[xp.ID]bool{}
-	trees = slices.DeleteFunc(trees, func(n *report.Node) bool {
-		if !isInNamespace(n, namespace) {
+	mine := sets.New[xp.ID]()
+	trees = slices.DeleteFunc(trees, func(root *report.Node) bool {
+		all := slices.Collect(report.All(root))
+		if !slices.ContainsFunc(all, func(n *report.Node) bool { return n.Namespace == namespace }) {
 			return true
 		}
-		for below := range report.All(n) {
-			mine[below.ID()] = true
+		for _, n := range all {
+			mine.Insert(n.ID())
 		}
 
 		return false
 	})
-	problems = slices.DeleteFunc(problems, func(p report.Problem) bool { return p.Object.Namespace != namespace && !mine[p.Object.ID()] })
+	problems = slices.DeleteFunc(problems, func(p report.Problem) bool { return p.Object.Namespace != namespace && !mine.Has(p.Object.ID()) })
 
 	return trees, problems
-}
-
-func isInNamespace(n *report.Node, namespace string) bool {
-	return n.Namespace == namespace || slices.ContainsFunc(n.Children, func(child *report.Node) bool { return isInNamespace(child, namespace) })
 }

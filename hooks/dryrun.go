@@ -9,6 +9,7 @@ import (
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
@@ -21,34 +22,41 @@ import (
 // It writes nothing. A nil cluster stands for an empty one.
 type DryRunner func(ctx context.Context, b *archive.Backup, c *live.Cluster, restore *velerov1.Restore, add func(report.ItemResult)) error
 
-// dryRun returns the order of a restore. With --against it also returns what a restore would do in
-// the cluster; against is nil otherwise.
-func (i *inspect) dryRun(ctx context.Context, b *archive.Backup) (order []report.Step, against *report.DryRunResult, results []report.ItemResult, err error) {
-	if i.dryRunner == nil {
-		return nil, nil, nil, nil
-	}
-	var cluster *live.Cluster
-	if i.against {
-		if cluster, err = i.cluster(); err == nil {
-			err = i.fullNames(cluster)
-		}
-		if err != nil {
-			return nil, nil, nil, err
+// dryRun reports the order of a restore and, if there is a cluster, what a restore would do in it.
+// It returns the results of the latter.
+func (i *inspect) dryRun(ctx context.Context, b *archive.Backup, cluster *live.Cluster, r *report.Report) (results []report.ItemResult, err error) {
+	if cluster != nil {
+		if err = i.fullNames(cluster); err != nil {
+			return nil, err
 		}
 	}
 	steps, empty := &steps{backup: b, positions: map[string]int{}}, i.restore.DeepCopy()
 	empty.Spec.ResourceModifier = nil // Only the cluster has its ConfigMap.
-	if err = i.dryRunner(ctx, b, nil, empty, steps.add); err != nil {
-		return nil, nil, nil, fmt.Errorf("cannot determine the order of a restore: %w", err)
+	if err = i.DryRunner(ctx, b, nil, empty, steps.add); err != nil {
+		return nil, fmt.Errorf("cannot determine the order of a restore: %w", err)
 	}
-	if !i.against {
-		return steps.order, nil, nil, nil
+	r.Order = steps.order
+	if cluster == nil {
+		return nil, nil
 	}
-	if err = i.dryRunner(ctx, b, cluster, i.restore, func(f report.ItemResult) { results = append(results, f) }); err != nil {
-		return nil, nil, nil, fmt.Errorf("cannot determine what a restore into %s would do: %w", cluster.Name(), err)
+	r.DryRun = &report.DryRunResult{Cluster: cluster.Name()}
+	if err = i.DryRunner(ctx, b, cluster, i.restore, func(f report.ItemResult) { results = append(results, f) }); err != nil {
+		return nil, fmt.Errorf("cannot determine what a restore into %s would do: %w", cluster.Name(), err)
 	}
 
-	return steps.order, &report.DryRunResult{Cluster: cluster.Name()}, results, nil
+	return results, nil
+}
+
+// fullNames replaces short names in the Restore's filters by resources, since only the API server
+// knows them.
+func (i *inspect) fullNames(cluster *live.Cluster) (err error) {
+	for _, filters := range []*[]string{&i.restore.Spec.IncludedResources, &i.restore.Spec.ExcludedResources} {
+		if *filters, err = cluster.WithoutShortNames(*filters); err != nil {
+			return err // It says what can't be read.
+		}
+	}
+
+	return nil
 }
 
 // steps collects the order in which a restore brings back resources. A resource takes the position
@@ -67,25 +75,19 @@ func (s *steps) add(f report.ItemResult) {
 	}
 	n, ok := s.positions[f.Resource]
 	if !ok {
+		why := orderReason(s.backup.Get(xp.Item{GroupResource: schema.ParseGroupResource(f.Resource), Namespace: f.Item.Namespace, Name: f.Item.Name}))
+		if f.For != nil {
+			why += "; the first for " + f.For.String()
+		}
 		n = len(s.order)
 		s.positions[f.Resource] = n
-		s.order = append(s.order, report.Step{Resource: f.Resource, Why: orderReason(s.backup, f)})
+		s.order = append(s.order, report.Step{Resource: f.Resource, Why: why})
 	}
 	s.order[n].Items++
 }
 
 // orderReason returns why a resource comes at the position of its first item.
-func orderReason(b *archive.Backup, f report.ItemResult) string {
-	u := b.Get(xp.Item{GroupResource: schema.ParseGroupResource(f.Resource), Namespace: f.Item.Namespace, Name: f.Item.Name})
-	s := outcomeReason(u)
-	if f.For != nil {
-		return s + "; the first for " + f.For.String()
-	}
-
-	return s
-}
-
-func outcomeReason(u *unstructured.Unstructured) string {
+func orderReason(u *unstructured.Unstructured) string {
 	switch {
 	case u == nil:
 		return ""
@@ -114,38 +116,28 @@ func outcomeReason(u *unstructured.Unstructured) string {
 	}
 }
 
-// ofSelected removes the problems of objects that the Restore does not select.
-func ofSelected(problems []report.Problem, results []report.ItemResult) []report.Problem {
-	left := map[xp.ID]bool{}
-	for _, f := range results {
-		if f.Outcome.Code == reason.NotSelected {
-			left[f.Item.ID()] = true
-		}
-	}
-
-	return slices.DeleteFunc(problems, func(p report.Problem) bool { return left[p.Object.ID()] })
-}
-
-// applyResults writes the results into the trees and the counts of against. It returns a problem
-// for each refused item, unless reported already has one of it.
-func applyResults(against *report.DryRunResult, trees []*report.Node, results []report.ItemResult, reported []report.Problem) []report.Problem {
+// applyResults writes the results into the trees and the counts of against. It returns the problems
+// of what the Restore selects, and one for each other item that is refused.
+func applyResults(against *report.DryRunResult, trees []*report.Node, results []report.ItemResult, problems []report.Problem) []report.Problem {
 	outcomes := map[xp.ID]report.Outcome{}
 	for _, f := range results {
 		outcomes[f.Item.ID()] = f.Outcome
 	}
-	placed := map[xp.ID]bool{}
+	placed := sets.New[xp.ID]()
 	for n := range report.All(trees...) {
-		placed[n.ID()] = true
+		placed.Insert(n.ID())
 		if o, ok := outcomes[n.ID()]; ok && n.State != report.Foreign {
 			n.Restore = &o
 		}
 	}
-	known := map[xp.ID]bool{}
-	for _, p := range reported {
-		known[p.Object.ID()] = known[p.Object.ID()] || p.Code == reason.UsageLeftBehind
+	problems = slices.DeleteFunc(problems, func(p report.Problem) bool { return outcomes[p.Object.ID()].Code == reason.NotSelected })
+	known := sets.New[xp.ID]()
+	for _, p := range problems {
+		if p.Code == reason.UsageLeftBehind {
+			known.Insert(p.Object.ID())
+		}
 	}
 	against.Counts = map[report.Action]int{}
-	var problems []report.Problem
 	never, unselected := map[string]int{}, map[string]int{}
 	for _, f := range results {
 		against.Counts[f.Outcome.Action]++
@@ -154,10 +146,10 @@ func applyResults(against *report.DryRunResult, trees []*report.Node, results []
 			never[f.Resource]++
 		case f.Outcome.Code == reason.NotSelected:
 			unselected[f.Resource]++
-		case isNotable(f, placed[f.Item.ID()]):
+		case isNotable(f, placed.Has(f.Item.ID())):
 			against.Items = append(against.Items, f)
 		}
-		if f.Outcome.Action == report.Refuse && !known[f.Item.ID()] {
+		if f.Outcome.Action == report.Refuse && !known.Has(f.Item.ID()) {
 			problems = append(problems, report.Problem{
 				Code: reason.NotRestored, Severity: report.Error, Object: f.Item, Next: "correct that before the restore",
 				Reason: "a restore into " + against.Cluster + " would not bring it back: " + f.Outcome.Reason,

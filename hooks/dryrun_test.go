@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -48,8 +49,8 @@ func TestInspectOrder(t *testing.T) {
 		return nil
 	}
 	var out, stderr bytes.Buffer
-	code := Run(t.Context(), []string{"inspect", "-", "-o", "json", "--velero-namespace", "backups"}, Streams{In: bytes.NewReader(xptest.Backup(shop()...)), Out: &out, Err: &stderr},
-		WithDryRunner(dryRunner))
+	code := Run(t.Context(), []string{"inspect", "-", "-o", "json", "--velero-namespace", "backups"},
+		Program{In: bytes.NewReader(xptest.Backup(shop()...)), Out: &out, Err: &stderr, DryRunner: dryRunner})
 	want := []report.Step{
 		{Resource: "xorders.example.org", Items: 2, Why: "held, before their composed resources, which they own; the first for Bucket shop-b"},
 		{Resource: "buckets.cloud.example.org", Items: 1, Why: "after the XRs that compose them"},
@@ -66,15 +67,17 @@ func TestInspectOrderFails(t *testing.T) {
 	dryRunner := func(context.Context, *archive.Backup, *live.Cluster, *velerov1.Restore, func(report.ItemResult)) error {
 		return errDryRun
 	}
-	code := Run(t.Context(), []string{"inspect", "-"}, Streams{In: bytes.NewReader(xptest.Backup()), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, WithDryRunner(dryRunner))
+	code := Run(t.Context(), []string{"inspect", "-"}, Program{In: bytes.NewReader(xptest.Backup()), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}, DryRunner: dryRunner})
 	if code != ExitFailed {
 		t.Errorf("want ExitFailed, got exit code %d", code)
 	}
 }
 
-func TestMappingsNeedACluster(t *testing.T) {
-	if got := command(t, xptest.Backup(), "inspect", "-", "--namespace-mappings", "a:b"); got.code != ExitUsage {
-		t.Errorf("A flag without effect must be refused; got %+v", got)
+func TestFlagsNeedACluster(t *testing.T) {
+	for _, args := range [][]string{{"--namespace-mappings", "a:b"}, {"--restore", "restore.yaml"}} {
+		if got := command(t, xptest.Backup(), append([]string{"inspect", "-"}, args...)...); got.code != ExitUsage || !strings.Contains(got.err, "--against") {
+			t.Errorf("A flag without effect must be refused; got %+v", got)
+		}
 	}
 	if got := command(t, xptest.Backup(), "inspect", "-", "--namespace-mappings", "a=b"); got.code != ExitUsage {
 		t.Errorf("The flag has the format of Velero's; got %+v", got)
@@ -91,23 +94,30 @@ func TestApplyResults(t *testing.T) {
 		resultOf(b, "CompositionRevision", xptest.RevisionName, report.Outcome{Action: report.Create}),
 		resultOf(b, "Usage", "left", report.Outcome{Action: report.Refuse, Reason: "left behind"}),
 		resultOf(b, "Lock", "lock", report.Outcome{Action: report.Skip, Reason: "created again"}),
+		resultOf(b, "ConfigMap", "out", report.OutcomeOf(report.Skip, reason.NotSelected.Messagef("no"))),
 		resultOf(b, "Event", "e", report.OutcomeOf(report.Skip, reason.NeverRestored.Messagef("Velero does not restore its kind"))),
 	}
 	against := &report.DryRunResult{Cluster: "prod"}
-	problems := applyResults(against, trees, results, []report.Problem{{Code: reason.UsageLeftBehind, Object: xp.Ref{Kind: "Usage", Name: "left"}}})
+	problems := applyResults(against, trees, results, []report.Problem{
+		{Code: reason.UsageLeftBehind, Object: xp.Ref{Kind: "Usage", Name: "left"}}, {Code: reason.Malformed, Object: xp.Ref{Kind: "ConfigMap", Name: "out"}},
+	})
 
-	if diff := cmp.Diff(map[report.Action]int{report.Keep: 1, report.Refuse: 2, report.Exists: 1, report.Create: 1, report.Skip: 2}, against.Counts); diff != "" {
+	if diff := cmp.Diff(map[report.Action]int{report.Keep: 1, report.Refuse: 2, report.Exists: 1, report.Create: 1, report.Skip: 3}, against.Counts); diff != "" {
 		t.Errorf("The counts must include every item: %s", diff)
 	}
 	var items []string
 	for _, f := range against.Items {
 		items = append(items, string(f.Outcome.Action)+" "+f.Item.String())
 	}
-	if diff := cmp.Diff([]string{"hold XOrder shop-x1", "refuse Bucket shop-b", "refuse Usage left", "skip Lock lock", "skip Event *"}, items); diff != "" {
+	if diff := cmp.Diff([]string{"hold XOrder shop-x1", "refuse Bucket shop-b", "refuse Usage left", "skip Lock lock", "skip Event *", "skip ConfigMap *"}, items); diff != "" {
 		t.Errorf("The list must leave out only expected outcomes: %s", diff)
 	}
-	if len(problems) != 1 || problems[0].Code != reason.NotRestored || problems[0].Object.Name != "shop-b" {
-		t.Errorf("A refused item must be a problem, unless another problem names it already; got %v", problems)
+	var codes []string
+	for _, p := range problems {
+		codes = append(codes, string(p.Code)+" "+p.Object.String())
+	}
+	if diff := cmp.Diff([]string{"UsageLeftBehind Usage left", "NotRestored Bucket shop-b"}, codes); diff != "" {
+		t.Errorf("Only what is selected has problems, and a refused item has one: %s", diff)
 	}
 	xr := trees[0].Children[0]
 	if trees[0].Restore != nil || xr.Restore.Action != report.Keep || xr.Children[0].Restore.Reason != "no" {

@@ -3,7 +3,12 @@ package hooks
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 )
 
 // Exit codes. Scripts rely on them; docs/commands.md explains them.
@@ -68,4 +73,34 @@ func exitFor(problems int) error {
 	}
 
 	return &exit{code: ExitProblems}
+}
+
+// withRights adds to an error about a missing right which file has the rights for the command.
+func withRights(command string, err error) error {
+	if err == nil || messageOf(err).Code != reason.RightMissing {
+		return err
+	}
+	err = reason.RightMissing.Errorf("%w; example/rbac/%s.yaml has the rights for %[2]s", err, command)
+	if command == "hold" {
+		err = fmt.Errorf("%w, once a backup has made the key that signs the holds", err)
+	}
+
+	return err
+}
+
+// messageOf returns the message of an error. An error of the API server without a code gets the one
+// for missing rights, or for a timeout.
+func messageOf(err error) reason.Message {
+	m := reason.ErrorMessage(err)
+	switch {
+	case m.Code != "":
+	case apierrors.IsForbidden(err):
+		m.Code = reason.RightMissing
+	case errors.Is(err, context.DeadlineExceeded):
+		m.Code = reason.TimedOut
+	case errors.Is(err, context.Canceled):
+		m.Code = reason.Interrupted
+	}
+
+	return m
 }

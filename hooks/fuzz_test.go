@@ -31,7 +31,7 @@ func FuzzArguments(f *testing.F) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		var out, stderr bytes.Buffer
-		code := Run(ctx, args, Streams{In: bytes.NewReader(backup), Out: &out, Err: &stderr})
+		code := Run(ctx, args, Program{In: bytes.NewReader(backup), Out: &out, Err: &stderr, DryRunner: dryRunNothing})
 		switch code {
 		case ExitFine:
 		case ExitFailed, ExitUsage, ExitTimeout:

@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
@@ -90,37 +92,39 @@ func newHold(o *options) *cobra.Command {
 	}
 	c.Flags().BoolVar(&h.dryRun, "dry-run", false, "print what it would do, and change nothing")
 	c.Flags().DurationVar(&h.timeout, "timeout", holdTimeout, "how long to wait until everything is quiet")
-	_ = h.out.addTo(c, resultFormats()...) // It fails only if the flag is there already.
+	h.out.addTo(c, resultFormats()...)
 
 	return c
 }
 
-func (h *hold) run(ctx context.Context, cluster *live.Cluster) error {
+func (h *hold) run(ctx context.Context, cluster *live.Cluster) (err error) {
 	h.cluster = cluster
 	h.adopter = live.NewAdopter(h.cluster, newLogger(h.Err)).OnStep(h.onStep)
-	if h.dryRun {
-		return h.preview(ctx)
-	}
-	var err error
-	if h.key, err = h.cluster.MarkKey(ctx, h.velero); err != nil {
-		return err
+	h.key = adoption.Unverified
+	if !h.dryRun {
+		if h.key, err = h.cluster.MarkKey(ctx, h.velero); err != nil {
+			return err
+		}
 	}
 	deadline := time.Now().Add(h.timeout)
 	for {
-		s, err := h.look(ctx, deadline)
+		l, err := h.look(ctx, deadline)
 		if err != nil {
 			return err
 		}
-		late := !time.Now().Before(deadline)
-		switch isSettled := s.isSettled && maps.Equal(s.uids, h.settled); {
-		case isSettled:
-			return h.finish(s, nil)
-		case late:
-			return h.finish(s, reason.TimedOut.Errorf("cannot wait longer than %s: what is held stays held; check above what it waits for, then run it again",
+		if h.dryRun {
+			return h.finish(l, nil)
+		}
+		h.progress(l)
+		if l.isSettled && maps.Equal(l.uids, h.settled) {
+			return h.finish(l, nil)
+		}
+		if !time.Now().Before(deadline) {
+			return h.finish(l, reason.TimedOut.Errorf("cannot wait longer than %s: what is held stays held; check above what it waits for, then run it again",
 				h.timeout))
 		}
-		if h.settled = nil; s.isSettled {
-			h.settled = s.uids
+		if h.settled = nil; l.isSettled {
+			h.settled = l.uids
 		}
 		if sleep(ctx, h.pause) != nil {
 			return reason.Interrupted.Errorf("cannot wait until everything is quiet: it was interrupted; what is held stays held; run it again")
@@ -140,7 +144,7 @@ type holdLook struct {
 	unheld map[xp.ID]bool
 }
 
-// look reads the scope and holds what is not held.
+// look reads the scope and holds what is not held. A dry run records what it would hold.
 func (h *hold) look(ctx context.Context, deadline time.Time) (*holdLook, error) {
 	limited, cancel := context.WithTimeout(ctx, max(time.Until(deadline), waitRequest))
 	defer cancel()
@@ -151,6 +155,9 @@ func (h *hold) look(ctx context.Context, deadline time.Time) (*holdLook, error) 
 	before := h.taken
 	h.recent = map[xp.ID]bool{}
 	for _, level := range sc.levels {
+		if h.dryRun {
+			break
+		}
 		if err := h.adopter.HoldLive(limited, h.key, level); err != nil {
 			return nil, err
 		}
@@ -167,21 +174,25 @@ func (h *hold) look(ctx context.Context, deadline time.Time) (*holdLook, error) 
 		}
 	}
 	l.isSettled = h.taken == before && len(l.why) == len(l.unheld)
-	h.progress(l)
 
 	return l, nil
 }
 
 // whyNotQuiet returns why an object is not quiet, or why it can't be held at all.
 func (h *hold) whyNotQuiet(u *unstructured.Unstructured) reason.Message {
-	if h.recent[xp.RefTo(u).ID()] {
+	id := xp.RefTo(u).ID()
+	if h.recent[id] {
 		return reason.AwaitingPauseReport.Messagef("it was paused just now")
 	}
-	if _, why := h.key.HoldLive(u, time.Now()); !why.IsZero() {
-		return why
+	change, why := h.key.HoldLive(u, time.Now())
+	if !h.dryRun && why.IsZero() {
+		return h.key.WhyNotQuiet(u)
+	}
+	if change.Patch != nil {
+		h.steps[id] = []string{change.Step}
 	}
 
-	return h.key.WhyNotQuiet(u)
+	return why
 }
 
 func (h *hold) onStep(change adoption.Change) {
@@ -198,32 +209,17 @@ func (h *hold) onStep(change adoption.Change) {
 func (h *hold) progress(l *holdLook) {
 	all := l.all()
 	line := fmt.Sprintf("%d of %d objects are quiet", len(all)-len(l.why), len(all))
-	if n := slices.IndexFunc(all, func(u *unstructured.Unstructured) bool { return !l.why[xp.RefTo(u).ID()].IsZero() }); n >= 0 {
-		line += "; waiting for " + xp.String(all[n]) + ": " + l.why[xp.RefTo(all[n]).ID()].String()
+	for _, u := range all {
+		if why, waits := l.why[xp.RefTo(u).ID()]; waits {
+			line += "; waiting for " + xp.String(u) + ": " + why.String()
+
+			break
+		}
 	}
 	if line != h.printed {
 		h.printed = line
 		fmt.Fprintln(h.Err, time.Now().UTC().Format(time.RFC3339), line)
 	}
-}
-
-func (h *hold) preview(ctx context.Context) error {
-	sc, err := h.scopeOf(ctx, h.cluster)
-	if err != nil {
-		return err
-	}
-	l := &holdLook{scope: sc, why: map[xp.ID]reason.Message{}}
-	for _, u := range sc.all() {
-		change, why := adoption.Unverified.HoldLive(u, time.Now())
-		switch {
-		case !why.IsZero():
-			l.why[xp.RefTo(u).ID()] = why
-		case change.Patch != nil:
-			h.steps[xp.RefTo(u).ID()] = []string{change.Step}
-		}
-	}
-
-	return h.finish(l, nil)
 }
 
 // finish prints the result of a look.
@@ -260,4 +256,102 @@ func (h *hold) finish(l *holdLook, timeout error) error {
 	}
 
 	return exitFor(r.Summary.Problems)
+}
+
+// A scope is what the command hold is about.
+type scope struct {
+	survey *live.Survey
+	// levels are the claims, the XRs from the roots down, the schedules, and the MRs.
+	levels [][]*unstructured.Unstructured
+	// others are the composed objects that no hold can stop, one of each kind.
+	others []xp.Ref
+
+	claims, managed []*unstructured.Unstructured
+	// xrs are the XRs by their depth in their trees.
+	xrs  map[int][]*unstructured.Unstructured
+	seen map[xp.ID]bool
+}
+
+func (sc *scope) all() []*unstructured.Unstructured { return slices.Concat(sc.levels...) }
+
+// scopeOf reads the trees in the namespace, or all. It fails if there are none.
+func (o *options) scopeOf(ctx context.Context, cluster *live.Cluster) (*scope, error) {
+	s, err := cluster.Survey(ctx, live.Scope{Namespace: o.namespace, Velero: o.velero})
+	if err != nil {
+		return nil, err
+	}
+	sc := &scope{survey: s, xrs: map[int][]*unstructured.Unstructured{}, seen: map[xp.ID]bool{}}
+	for _, root := range s.Trees() {
+		sc.visit(root, 0)
+	}
+	for _, u := range s.All() {
+		if _, isComposed := xp.Controller(u); xp.IsUntouched(u) && !isComposed {
+			sc.managed = append(sc.managed, u) // Nothing shows yet that it is a tree of its own.
+		}
+	}
+	var schedules []*unstructured.Unstructured
+	where := "the namespace " + o.namespace
+	if o.namespace == "" {
+		where = "this cluster"
+		if schedules, err = cluster.Schedules(ctx); err != nil {
+			return nil, err
+		}
+	}
+	sc.levels = [][]*unstructured.Unstructured{sc.claims}
+	for _, depth := range slices.Sorted(maps.Keys(sc.xrs)) {
+		sc.levels = append(sc.levels, sc.xrs[depth])
+	}
+	sc.levels = append(sc.levels, schedules, sc.managed)
+	if len(sc.all()) == 0 && len(s.UnreadKinds()) == 0 {
+		return nil, reason.NotFound.Errorf("cannot find a claim, an XR or a managed resource in %s; check -n and --context", where)
+	}
+
+	return sc, nil
+}
+
+// visit adds the objects of a tree.
+func (sc *scope) visit(n *report.Node, depth int) {
+	u := sc.survey.Get(n.Ref)
+	if u == nil || n.State == report.Foreign || sc.seen[n.ID()] {
+		return
+	}
+	sc.seen[n.ID()] = true
+	switch gk := n.GroupVersionKind().GroupKind(); {
+	case xp.IsClaim(u):
+		sc.claims = append(sc.claims, u)
+	case xp.IsComposite(u):
+		sc.xrs[depth] = append(sc.xrs[depth], u)
+	case xp.IsManaged(u), xp.IsUntouched(u):
+		sc.managed = append(sc.managed, u)
+	case !xp.IsCustomGroup(gk.Group), xp.IsCrossplaneGroup(gk.Group), xp.IsUsage(u):
+	case !slices.ContainsFunc(sc.others, func(r xp.Ref) bool { return r.GroupVersionKind().GroupKind() == gk }):
+		sc.others = append(sc.others, n.Ref)
+	}
+	for _, child := range n.Children {
+		sc.visit(child, depth+1)
+	}
+}
+
+// problems returns what could not be read, and the kinds whose controllers go on.
+func (sc *scope) problems() []report.Problem {
+	var problems []report.Problem
+	unread := sc.survey.UnreadKinds()
+	byName := func(a, b schema.GroupKind) int { return cmp.Compare(a.String(), b.String()) }
+	for _, gk := range slices.SortedFunc(maps.Keys(unread), byName) {
+		problems = append(problems, report.Problem{
+			Code: reason.NotRead, Severity: report.Error, Object: xp.Ref{Kind: gk.String()},
+			Reason: reason.NotRead.Messagef("objects of this kind can't be read, so some can go on: %s", unread[gk]).String(),
+			Next:   "give the rights in example/rbac/hold.yaml, or repair what serves the kind",
+		})
+	}
+	for _, r := range sc.others {
+		problems = append(problems, report.Problem{
+			Code: reason.OthersCompose, Severity: report.Warning, Object: r,
+			Reason: reason.OthersCompose.Messagef("an XR composes it and others of its kind, and neither Crossplane nor a provider reconciles them; a hold does not " +
+				"stop their controller").String(),
+			Next: "if that controller writes to the cloud, stop it during the move",
+		})
+	}
+
+	return problems
 }

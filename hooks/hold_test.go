@@ -36,7 +36,7 @@ type holdArgs struct {
 func (s *server) hold(ctx context.Context, t *testing.T, of holdArgs) results {
 	t.Helper()
 	var out, problems bytes.Buffer
-	o := newOptions(Streams{Out: &out, Err: &problems})
+	o := newOptions(Program{Out: &out, Err: &problems})
 	o.velero, o.namespace = "velero", of.namespace
 	h := &hold{
 		options: o, out: output{format: printer.JSON}, dryRun: of.dryRun, timeout: time.Minute, pause: time.Millisecond, steps: map[xp.ID][]string{},
@@ -45,7 +45,7 @@ func (s *server) hold(ctx context.Context, t *testing.T, of holdArgs) results {
 		h.timeout = 0
 	}
 	s.ClearActions()
-	err := withRights("hold", failed(h.run(ctx, live.NewCluster(s, s))))
+	err := failed(withRights("hold", h.run(ctx, live.NewCluster(s, s))))
 	o.printError(err)
 
 	return resultsOf(t, out.String(), problems.String(), err)

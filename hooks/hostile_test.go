@@ -78,7 +78,7 @@ func TestWaitWithHostileText(t *testing.T) {
 		"an option": xptest.XRV2("-rf", xptest.In("--all"), xptest.Annotated(adoption.AnnotationHold, markOf(t, "velero/r"))),
 	} {
 		var out, stderr bytes.Buffer
-		w := &wait{options: newOptions(Streams{Out: &out, Err: &stderr}), timeout: time.Millisecond, pause: time.Millisecond}
+		w := &wait{options: newOptions(Program{Out: &out, Err: &stderr}), timeout: time.Millisecond, pause: time.Millisecond}
 		w.look = func(context.Context) (live.Roots, error) {
 			return live.Roots{
 				Kinds: 1, Objects: []*unstructured.Unstructured{u}, Unasked: map[string]string{hostile: hostile},
@@ -141,7 +141,7 @@ func TestValidateWithHostileText(t *testing.T) {
 		s := newServer(append(hostileTree(t, restore), xptest.MR("-rf", xptest.Synced("False", hostile, hostile), xptest.Annotated(xp.AnnotationExternalName, hostile)))...)
 		for _, format := range printer.Formats() {
 			var out, stderr bytes.Buffer
-			o := newOptions(Streams{Out: &out, Err: &stderr})
+			o := newOptions(Program{Out: &out, Err: &stderr})
 			o.velero = "velero"
 			v := &validation{options: o, cluster: live.NewCluster(s, s)}
 			r, err := v.validateStable(t.Context())
@@ -169,7 +169,7 @@ func TestInspectWithHostileText(t *testing.T) {
 	}
 	for _, format := range printer.Formats() {
 		var out, stderr bytes.Buffer
-		code := Run(t.Context(), []string{"inspect", "-", "-o", format}, Streams{In: bytes.NewReader(xptest.Backup(objects...)), Out: &out, Err: &stderr})
+		code := Run(t.Context(), []string{"inspect", "-", "-o", format}, Program{In: bytes.NewReader(xptest.Backup(objects...)), Out: &out, Err: &stderr, DryRunner: dryRunNothing})
 		if code != ExitProblems {
 			t.Errorf("%s: exit code %d: %s", format, code, stderr.String())
 		}
@@ -180,7 +180,7 @@ func TestInspectWithHostileText(t *testing.T) {
 		}
 	}
 	var stderr bytes.Buffer
-	if code := Run(t.Context(), []string{"inspect", hostile + "/x"}, Streams{Out: &bytes.Buffer{}, Err: &stderr}); code != ExitFailed {
+	if code := Run(t.Context(), []string{"inspect", hostile + "/x"}, Program{Out: &bytes.Buffer{}, Err: &stderr}); code != ExitFailed {
 		t.Errorf("exit code %d", code)
 	}
 	checkOutput(t, "a file that is not there", stderr.String())
@@ -191,7 +191,7 @@ var hostileFile = strings.NewReplacer("\x00", "", "/", "").Replace(hostile)
 
 func TestReleasedIsOneLine(t *testing.T) {
 	var b bytes.Buffer
-	o := newOptions(Streams{Out: &b, Err: &b})
+	o := newOptions(Program{Out: &b, Err: &b})
 	(&release{options: o}).logf("%s: %s", hostile, report.Released)
 	if got := strings.Count(b.String(), "\n"); got != 1 {
 		t.Errorf("want 1 line, got %d: %q", got, b.String())

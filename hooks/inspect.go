@@ -1,7 +1,13 @@
 package hooks
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -9,8 +15,12 @@ import (
 	"github.com/spf13/cobra"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/cmd/util/flag"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
@@ -50,23 +60,23 @@ type inspect struct {
 	restore  *velerov1.Restore
 }
 
-func newInspection(o *options) *inspect {
-	return &inspect{options: o, mappings: flag.NewMap().WithEntryDelimiter(',').WithKeyValueDelimiter(':')}
-}
-
 func newInspect(o *options) *cobra.Command {
-	i := newInspection(o)
+	i := &inspect{options: o, mappings: flag.NewMap().WithEntryDelimiter(',').WithKeyValueDelimiter(':')}
 	c := &cobra.Command{
 		Use:     "inspect BACKUP",
 		Short:   "Print what is in a backup, and the problems of a restore",
 		Long:    inspectLong,
 		Example: inspectExample,
-		Args:    oneBackup,
+		Args:    cobra.ExactArgs(1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"tar.gz", "tgz"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			return failed(i.run(c.Context(), args[0]))
+			if !i.against && (i.manifest != "" || len(i.mappings.Data()) > 0) {
+				return errors.New("cannot use --restore or --namespace-mappings without --against")
+			}
+
+			return failed(withRights(c.Name(), i.run(c.Context(), args[0])))
 		},
 	}
 	c.Flags().BoolVar(&i.strict, "strict", false, "also fail for warnings")
@@ -75,7 +85,7 @@ func newInspect(o *options) *cobra.Command {
 	c.Flags().StringVar(&i.manifest, "restore", "", "file with the Restore to make, whose filters and annotations apply; only with --against")
 	_ = c.MarkFlagFilename("restore", "yaml", "yml", "json") // It fails only without the flag.
 	i.out.addTreesTo(c)
-	_ = i.out.addTo(c) // It fails only if the flag is there already.
+	i.out.addTo(c)
 
 	return c
 }
@@ -93,18 +103,23 @@ func (i *inspect) run(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
+	var cluster *live.Cluster
+	if i.against {
+		if cluster, err = i.cluster(); err != nil {
+			return err
+		}
+	}
 	r := &report.Report{Kind: report.KindInspection, Source: source(file), Time: time.Now().UTC()}
-	var results []report.ItemResult
 	// The dry run comes first, so that its memory is free before objectsOf builds the trees.
-	if r.Order, r.DryRun, results, err = i.dryRun(ctx, backup); err != nil {
+	results, err := i.dryRun(ctx, backup, cluster, r)
+	if err != nil {
 		return err
 	}
 	objects := objectsOf(backup)
-	r.Versions = versionsOf(backup, objects)
+	r.Versions = append([]report.Version{{Name: "backup format", Version: cmp.Or(backup.Format, "unknown")}}, objects.Versions()...)
 	trees, problems := objects.Trees(), append(diagnosis.Inspect(objects), formatOf(backup, file)...)
 	if r.DryRun != nil {
-		problems = ofSelected(problems, results)
-		problems = append(problems, applyResults(r.DryRun, trees, results, problems)...)
+		problems = applyResults(r.DryRun, trees, results, problems)
 	}
 	all := trees
 	if i.namespace != "" {
@@ -113,7 +128,11 @@ func (i *inspect) run(ctx context.Context, file string) error {
 	if len(trees) == 0 {
 		problems = append(problems, emptyProblems(backup, file, i.namespace, all)...)
 	}
-	r.Assemble(trees, slices.Concat(problems, diagnosis.Defects(diagnosis.Backup, objects.RanOn(), false), i.platformAgainst(ctx, results)))
+	problems = append(problems, diagnosis.Defects(diagnosis.Backup, objects.RanOn(), false)...)
+	if i.against {
+		problems = append(problems, i.platformOf(ctx, cluster, results)...)
+	}
+	r.Assemble(trees, problems)
 	if err := i.print(r, i.out); err != nil {
 		return err
 	}
@@ -121,23 +140,84 @@ func (i *inspect) run(ctx context.Context, file string) error {
 	return exitFor(r.Failing(i.strict))
 }
 
-// platformAgainst returns the known defects of the Crossplane version in the target cluster, and a
+// platformOf returns the known defects of the Crossplane version in the target cluster, and a
 // warning if its Velero does not run this plugin; none of what can't be read.
-func (i *inspect) platformAgainst(ctx context.Context, results []report.ItemResult) []report.Problem {
-	if !i.against {
-		return nil
-	}
-	cluster, err := i.cluster()
-	if err != nil {
-		return nil
-	}
+func (i *inspect) platformOf(ctx context.Context, cluster *live.Cluster, results []report.ItemResult) []report.Problem {
 	problems := i.pluginMissing(ctx, cluster)
 	found, err := cluster.Installation(ctx)
 	if err != nil {
 		return problems
 	}
-
 	unserved := slices.ContainsFunc(results, func(r report.ItemResult) bool { return r.Outcome.Code == reason.KindNotServed })
 
 	return append(problems, diagnosis.Defects(diagnosis.Cluster, found, unserved)...)
+}
+
+// prepare sets the Restore of the dry run.
+func (i *inspect) prepare() error {
+	i.restore = &velerov1.Restore{}
+	if i.manifest != "" {
+		if err := i.readManifest(); err != nil {
+			return err
+		}
+	}
+	// A Restore of the file can have generateName.
+	i.restore.Namespace, i.restore.Name = i.velero, cmp.Or(i.restore.Name, "rehearsal")
+	if len(i.mappings.Data()) > 0 {
+		if i.restore.Spec.NamespaceMapping == nil {
+			i.restore.Spec.NamespaceMapping = map[string]string{}
+		}
+		maps.Copy(i.restore.Spec.NamespaceMapping, i.mappings.Data())
+	}
+
+	return nil
+}
+
+// readManifest reads the Restore. It refuses fields that the Restore of this Velero version does not
+// have: a misspelled filter would select everything.
+func (i *inspect) readManifest() error {
+	b, err := os.ReadFile(i.manifest)
+	if err != nil {
+		return fmt.Errorf("cannot read the Restore: %w", err)
+	}
+	fields := map[string]any{}
+	if err := yaml.UnmarshalStrict(b, &fields); err != nil {
+		return fmt.Errorf("cannot read the Restore in %s: %w", i.manifest, err)
+	}
+	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(fields, i.restore, true)
+	if i.restore.GroupVersionKind().GroupKind() != live.KindRestore.GroupKind() {
+		err = errors.New("it is no Restore of velero.io")
+	}
+	if err != nil {
+		return fmt.Errorf("cannot use the Restore in %s: %w", i.manifest, err)
+	}
+
+	return nil
+}
+
+// read reads a backup from a file, or from stdin if the name is "-".
+func (o *options) read(ctx context.Context, file string) (*archive.Backup, error) {
+	from := o.In
+	if file != "-" {
+		f, err := os.Open(file) //nolint:gosec // The user names the file.
+		if err != nil {
+			return nil, reason.BackupUnreadable.Errorf(`cannot read the backup: %w; "velero backup download NAME -o FILE" writes one`, err)
+		}
+		defer f.Close() //nolint:errcheck // The file is only read.
+		from = f
+	} else if isTerminal(from) {
+		return nil, errors.New("cannot read a backup from the terminal: give a file, or pipe one into stdin")
+	}
+	if c, ok := from.(io.Closer); ok {
+		// Closing is the only way to interrupt a read from an idle pipe.
+		defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	}
+	backup, err := archive.Read(ctx, from, archive.Default())
+	if err != nil {
+		err = cmp.Or(ctx.Err(), err)
+
+		return nil, cmp.Or(messageOf(err).Code, reason.BackupUnreadable).Errorf("cannot read the backup %s: %w", source(file), err)
+	}
+
+	return backup, nil
 }

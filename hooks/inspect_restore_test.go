@@ -1,8 +1,6 @@
 package hooks
 
 import (
-	"bytes"
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,10 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
-
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/vmware-tanzu/velero/pkg/cmd/util/flag"
 )
 
 // manifestOf writes a file with the manifest of a Restore.
@@ -46,7 +41,6 @@ spec:
 		set      func(i *inspect)
 		want     velerov1.RestoreSpec
 		err      string
-		code     int
 	}{
 		"Everything": {reason: "Without a Restore, everything is restored."},
 		"Manifest": {
@@ -59,29 +53,24 @@ spec:
 		},
 		"Misspelled": {
 			reason: "A misspelled filter would select everything.", manifest: strings.Replace(manifest, "includedNamespaces", "includeNamespaces", 1),
-			err: `unknown field "spec.includeNamespaces"`, code: ExitFailed,
+			err: `unknown field "spec.includeNamespaces"`,
 		},
-		"Twice": {reason: "Of a field that is there twice one would be ignored.", manifest: manifest + "  backupName: weekly\n", err: "backupName", code: ExitFailed},
-		"Kind":  {reason: "Another kind has other fields.", manifest: strings.Replace(manifest, "Restore", "Backup", 1), err: "no Restore", code: ExitFailed},
-		"NoCluster": {
-			reason: "A flag without effect is refused.", manifest: manifest, set: func(i *inspect) { i.against = false }, err: "--against", code: ExitUsage,
-		},
+		"Twice": {reason: "Of a field that is there twice one would be ignored.", manifest: manifest + "  backupName: weekly\n", err: "backupName"},
+		"Kind":  {reason: "Another kind has other fields.", manifest: strings.Replace(manifest, "Restore", "Backup", 1), err: "no Restore"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			o := &options{velero: "velero"}
-			i := newInspection(o)
-			i.against = true
+			i := &inspect{options: &options{velero: "velero"}, mappings: flag.NewMap().WithEntryDelimiter(',').WithKeyValueDelimiter(':')}
 			if tc.manifest != "" {
 				i.manifest = manifestOf(t, tc.manifest)
 			}
 			if tc.set != nil {
 				tc.set(i)
 			}
-			err := failed(i.prepare())
+			err := i.prepare()
 			if tc.err != "" {
-				if err == nil || !strings.Contains(err.Error(), tc.err) || codeOf(err) != tc.code {
-					t.Errorf("%s want exit %d with %q, got %d: %v", tc.reason, tc.code, tc.err, codeOf(err), err)
+				if err == nil || !strings.Contains(err.Error(), tc.err) {
+					t.Errorf("%s want %q, got %v", tc.reason, tc.err, err)
 				}
 
 				return
@@ -99,23 +88,9 @@ spec:
 	}
 }
 
-func TestOfSelected(t *testing.T) {
-	in, out := xp.Ref{APIVersion: "v1", Kind: "ConfigMap", Name: "in"}, xp.Ref{APIVersion: "v1", Kind: "ConfigMap", Name: "out"}
-	results := []report.ItemResult{
-		{Item: in, Outcome: report.Outcome{Action: report.Create}},
-		{Item: out, Outcome: report.OutcomeOf(report.Skip, reason.NotSelected.Messagef("no"))},
-	}
-	problems := ofSelected([]report.Problem{{Object: in}, {Object: out}}, results)
-	if diff := cmp.Diff([]report.Problem{{Object: in}}, problems); diff != "" {
-		t.Errorf("only problems of what comes back count: -want, +got:\n%s", diff)
-	}
-}
-
 func TestInspectManifestUnreadable(t *testing.T) {
-	var stderr bytes.Buffer
-	code := Run(context.Background(), []string{"inspect", "backup.tar.gz", "--against", "--restore", filepath.Join(t.TempDir(), "none.yaml")},
-		Streams{In: &bytes.Buffer{}, Out: &bytes.Buffer{}, Err: &stderr})
-	if code != ExitFailed || !strings.Contains(stderr.String(), "cannot read the Restore") {
-		t.Errorf("a file that is not there is an error, got %d: %s", code, stderr.String())
+	got := command(t, nil, "inspect", "backup.tar.gz", "--against", "--restore", filepath.Join(t.TempDir(), "none.yaml"))
+	if got.code != ExitFailed || !strings.Contains(got.err, "cannot read the Restore") {
+		t.Errorf("a file that is not there is an error, got %+v", got)
 	}
 }

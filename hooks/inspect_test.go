@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -9,10 +10,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -24,10 +27,15 @@ type commandResult struct {
 	code     int
 }
 
+// dryRunNothing is the dry run of a restore that brings nothing back.
+func dryRunNothing(context.Context, *archive.Backup, *live.Cluster, *velerov1.Restore, func(report.ItemResult)) error {
+	return nil
+}
+
 func command(t *testing.T, in []byte, args ...string) commandResult {
 	t.Helper()
 	var out, err bytes.Buffer
-	code := Run(t.Context(), args, Streams{In: bytes.NewReader(in), Out: &out, Err: &err})
+	code := Run(t.Context(), args, Program{In: bytes.NewReader(in), Out: &out, Err: &err, DryRunner: dryRunNothing})
 
 	return commandResult{out: out.String(), err: err.String(), code: code}
 }

@@ -39,7 +39,7 @@ and no network.`,
 			if err != nil {
 				return failed(err)
 			}
-			fmt.Fprintf(o.Err, "Installed %s %s as %s\n", Name, o.version, installed)
+			fmt.Fprintf(o.Err, "Installed %s %s as %s\n", Name, o.Version, installed)
 
 			return nil
 		},

@@ -41,32 +41,21 @@ func (out *output) Set(name string) error {
 func (*output) Type() string { return "format" }
 
 // addTo adds the flag --output. Without formats, all formats are allowed.
-func (out *output) addTo(c *cobra.Command, formats ...string) error {
-	out.format, out.formats = printer.Table, formats
-	if len(formats) == 0 {
-		out.formats = printer.Formats()
+func (out *output) addTo(c *cobra.Command, formats ...printer.Format) {
+	out.format, out.formats = printer.Table, printer.Formats()
+	if len(formats) > 0 {
+		out.formats = nil
+	}
+	for _, f := range formats {
+		out.formats = append(out.formats, string(f))
 	}
 	c.Flags().VarP(out, "output", "o", "one of "+strings.Join(out.formats, ", "))
-
-	return c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(out.formats, cobra.ShellCompDirectiveNoFileComp)) //nolint:wrapcheck // Ours.
-}
-
-// addOptionalTo adds the flag --output to a command that prints a report only with it.
-func (out *output) addOptionalTo(c *cobra.Command, what string) {
-	_ = out.addTo(c) // It fails only if the flag is there already.
-	out.format = ""
-	f := c.Flags().Lookup("output")
-	f.DefValue, f.Usage = "", what+", as "+f.Usage
-}
-
-// dataFormats are the formats of what is no report.
-func dataFormats() []string {
-	return []string{string(printer.Table), string(printer.JSON), string(printer.YAML)}
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(out.formats, cobra.ShellCompDirectiveNoFileComp)) // It fails only without the flag.
 }
 
 // resultFormats are the formats of what a command has done with objects.
-func resultFormats() []string {
-	return []string{string(printer.Table), string(printer.Wide), string(printer.JSON), string(printer.YAML), string(printer.Name)}
+func resultFormats() []printer.Format {
+	return []printer.Format{printer.Table, printer.Wide, printer.JSON, printer.YAML, printer.Name}
 }
 
 // addTreesTo adds the flag that selects trees.
@@ -85,25 +74,9 @@ func (o *options) print(r *report.Report, out output) error {
 	return printer.Print(rawWriter(o.Out), r, out.format, printer.Options{Width: width, Colour: terminal && isColourful()})
 }
 
-// printData prints what is no report, as a table or, for a program, as JSON or YAML.
-func (o *options) printData(what string, data interface{ table() []byte }, f printer.Format) error {
-	b, err := data.table(), error(nil)
-	if f != printer.Table {
-		b, err = printer.Encode(data, f)
-	}
-	if err == nil {
-		_, err = rawWriter(o.Out).Write(b)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot print %s as %s: %w", what, f, err)
-	}
-
-	return nil
-}
-
 // hasProblem reports whether an object in a tree has a problem or a warning.
 func hasProblem(n *report.Node) bool {
-	return n != nil && (len(n.Problems) > 0 || slices.ContainsFunc(n.Children, hasProblem))
+	return len(n.Problems) > 0 || slices.ContainsFunc(n.Children, hasProblem)
 }
 
 // isColourful reports whether the environment allows colours on a terminal (no-color.org).
@@ -118,17 +91,14 @@ func isDumb() bool { return os.Getenv("TERM") == "dumb" }
 // width is 0 if it is not known.
 func widthOf(w io.Writer) (width int, ok bool) {
 	w = rawWriter(w)
-	if t, ok := w.(*typed); ok {
+	if t, ok := w.(typed); ok {
 		w = t.to
 	}
 	f, isFile := w.(*os.File)
 	if !isFile || !term.IsTerminal(int(f.Fd())) {
 		return 0, false
 	}
-	width, _, err := term.GetSize(int(f.Fd()))
-	if err != nil {
-		return 0, true
-	}
+	width, _, _ = term.GetSize(int(f.Fd()))
 
-	return width, true
+	return max(width, 0), true
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
@@ -121,7 +122,7 @@ func newRelease(o *options) *cobra.Command {
 	c.Flags().BoolVar(&r.trustMarks, "trust-marks", false, "accept marks of the named objects, or of --restore, that this cluster has not signed")
 	c.Flags().BoolVarP(&r.yes, "yes", "y", false, "don't ask before lifting by force, or what the command hold holds")
 	c.Flags().DurationVar(&r.timeout, "timeout", releaseTimeout, "how long to continue")
-	_ = r.out.addTo(c, resultFormats()...) // It fails only if the flag is there already.
+	r.out.addTo(c, resultFormats()...)
 
 	return c
 }
@@ -190,17 +191,43 @@ func (r *release) readKey(ctx context.Context) (adoption.Key, error) {
 		return adoption.Unverified, nil
 	}
 	key, err := r.cluster.ReadMarkKey(ctx, r.velero)
-	switch {
-	case apierrors.IsNotFound(err):
-		r.logf("warning: %s", reason.MarkKeyMissing.Messagef("the namespace %s has no Secret %s, so release can't verify marks. Give Velero's namespace with "+
-			"--velero-namespace, or --trust-marks if you know what is held", r.velero, live.MarkKeySecret))
-		key = make(adoption.Key, adoption.KeySize)
-		_, _ = rand.Read(key) // It never fails.
-
-		return key, nil
-	default:
+	if !apierrors.IsNotFound(err) {
 		return key, err
 	}
+	r.logf("warning: %s", reason.MarkKeyMissing.Messagef("the namespace %s has no Secret %s, so release can't verify marks. Give Velero's namespace with "+
+		"--velero-namespace, or --trust-marks if you know what is held", r.velero, live.MarkKeySecret))
+	key = make(adoption.Key, adoption.KeySize)
+	_, _ = rand.Read(key) // It never fails.
+
+	return key, nil
+}
+
+// confirmUnmoved asks before it releases what the command hold holds: nobody can see from here
+// whether another cluster has adopted it. Without a confirmation these objects stay held.
+func (r *release) confirmUnmoved(ctx context.Context) error {
+	moved := slices.DeleteFunc(r.holds.due(), func(h *held) bool { return !h.byCommand })
+	if len(moved) == 0 {
+		return nil
+	}
+	r.logf("The command hold holds %s, so that another cluster can adopt them. If one has, it manages the same external resources, and a release here makes two "+
+		"clusters change and delete them. This cluster can't find that out.", printer.Counted(len(moved), "object"))
+	if r.dryRun {
+		return nil
+	}
+	if !r.yes && !isTerminal(r.In) {
+		return &exit{code: ExitUsage, err: errors.New("cannot ask: stdin is no terminal; make sure that no other cluster has adopted them, then give --yes")}
+	}
+	agreed, err := ask(ctx, r.options, r.yes, "Are you sure that no other cluster has adopted them?")
+	if err != nil || agreed {
+		return err
+	}
+	for _, h := range moved {
+		h.excluded, h.Result = true, report.StillHeld
+		h.because(reason.HeldByCommand.Messagef("you did not confirm that no other cluster has adopted it"))
+		h.Next = "look for it in the other cluster, then run the same again"
+	}
+
+	return nil
 }
 
 func (r *release) survey(ctx context.Context) (*live.Survey, error) {
@@ -245,21 +272,15 @@ func ask(ctx context.Context, o *options, yes bool, question string) (bool, erro
 		return true, nil
 	}
 	_, _ = fmt.Fprint(o.Err, question+" [y/N] ") // A prompt that fails leaves the answer open.
-	type answer struct {
-		line string
-		err  error
-	}
-	given := make(chan answer, 1)
+	given := make(chan string, 1)
 	go func() {
-		line, err := bufio.NewReader(o.In).ReadString('\n')
-		given <- answer{line, err}
+		line, _ := bufio.NewReader(o.In).ReadString('\n') // Without an end of line it is an answer too.
+		given <- strings.ToLower(strings.TrimSpace(line))
 	}()
 	select {
 	case <-ctx.Done():
 		return false, ctx.Err()
-	case a := <-given:
-		line := strings.ToLower(strings.TrimSpace(a.line))
-
+	case line := <-given:
 		return line == "y" || line == "yes", nil
 	}
 }

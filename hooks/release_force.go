@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/text"
-
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
@@ -108,34 +106,20 @@ func (r *release) assessForce(ctx context.Context, selector string, some []*held
 	return assessed, nil
 }
 
-// wrapped wraps a text to the terminal's width less an indent.
-func (r *release) wrapped(t string, indent int) string {
-	if width, ok := widthOf(r.Err); ok && width > 2*indent {
-		return text.WrapSoft(t, width-indent)
-	}
-
-	return t
-}
-
 func (r *release) warn(roots []*held, assessed map[xp.ID]adoption.ForceAssessment) {
 	r.logf("")
 	r.logf("These are held because objects or values of the backup are missing. Without their holds:")
 	for _, h := range roots {
 		f := assessed[h.Object.ID()]
 		r.logf("%s", h.Object)
-		lines := reason.Strings(f.Risks)
-		if len(lines) == 0 {
-			lines = append(lines, "no risk is known")
+		if len(f.Risks) == 0 {
+			r.logf("  - no risk is known")
+		}
+		for _, risk := range f.Risks {
+			r.logf("  - %s", risk)
 		}
 		for _, setting := range f.Settings {
-			lines = append(lines, "its own setting comes back: "+setting)
-		}
-		for _, line := range lines {
-			indent := "  - "
-			for part := range strings.SplitSeq(r.wrapped(reason.Clean(line), len(indent)), "\n") {
-				r.logf("%s%s", indent, part)
-				indent = "    "
-			}
+			r.logf("  - its own setting comes back: %s", setting)
 		}
 	}
 }

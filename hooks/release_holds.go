@@ -46,43 +46,25 @@ type holds struct {
 
 // find returns the held objects that the arguments select.
 func (r *release) find(s *live.Survey) (*holds, error) {
-	f := &finder{release: r, survey: s, holds: &holds{byID: map[xp.ID]*held{}}, found: map[string]bool{}}
+	f := &finder{release: r, survey: s, holds: &holds{byID: map[xp.ID]*held{}}}
 	for _, root := range s.Trees() {
-		f.visit(root, nil, false)
+		f.visit(root, false)
 	}
+	found := sets.New[string]()
 	for _, u := range s.All() {
-		f.found[xp.RefTo(u).Path()] = true
-		if _, seen := f.holds.byID[xp.RefTo(u).ID()]; !seen && xp.IsSchedule(u) {
-			f.add(u, slices.Contains(r.names, xp.RefTo(u).Path()))
+		ref := xp.RefTo(u)
+		found.Insert(ref.Path())
+		if f.holds.byID[ref.ID()] == nil && xp.IsSchedule(u) {
+			f.add(u, slices.Contains(r.names, ref.Path()))
 		}
 	}
 	for _, name := range r.names {
-		if !f.found[name] {
-			return nil, noName(name, f.found)
+		if !found.Has(name) {
+			return nil, reason.NotFound.Errorf("cannot find %s: there is no claim, XR, managed resource, CronOperation or WatchOperation of this name. "+howToName, name)
 		}
 	}
 
 	return f.holds, nil
-}
-
-// noName returns the error for a name that is not there, with the names that end with it.
-func noName(name string, found map[string]bool) error {
-	why := reason.NotFound.Messagef("cannot find %s: there is no claim, XR, managed resource, CronOperation or WatchOperation of this name", name)
-	var like []string
-	for path := range found {
-		if strings.HasSuffix(path, "/"+name) {
-			like = append(like, path)
-		}
-	}
-	slices.Sort(like)
-	switch {
-	case len(like) > 0:
-		return why.Code.Errorf("%s. Did you mean %s?", why.Text, strings.Join(like[:min(len(like), maxNames)], " or "))
-	case !strings.Contains(name, "/"):
-		return why.Code.Errorf("%s. %s", why.Text, howToName)
-	default:
-		return why.Code.Errorf("%s", why.Text)
-	}
 }
 
 // checkScope fails if nothing is held, and the Restore or the namespace that was asked for does not
@@ -112,23 +94,19 @@ type finder struct {
 
 	survey *live.Survey
 	holds  *holds
-	found  map[string]bool
 }
 
 // visit adds the held objects of a tree. named is set if an object above is named. It returns the
 // topmost held object of the tree, if there is a single one.
-func (f *finder) visit(n *report.Node, above []*report.Node, named bool) *held {
+func (f *finder) visit(n *report.Node, named bool) *held {
 	u := f.survey.Get(n.Ref)
-	if u == nil || n.State == report.Foreign {
-		return nil
-	}
-	if _, seen := f.holds.byID[n.ID()]; seen {
+	if u == nil || n.State == report.Foreign || f.holds.byID[n.ID()] != nil {
 		return nil
 	}
 	named = named || slices.Contains(f.names, n.Path())
 	var children []*held
 	for _, child := range n.Children {
-		if h := f.visit(child, append(above, n), named); h != nil {
+		if h := f.visit(child, named); h != nil {
 			children = append(children, h)
 		}
 	}
@@ -137,13 +115,11 @@ func (f *finder) visit(n *report.Node, above []*report.Node, named bool) *held {
 		named = true
 	}
 	h := f.add(u, named)
-	for _, child := range children {
-		if h != nil {
-			child.parent = h
-		}
-	}
 	if h == nil && len(children) == 1 {
 		return children[0]
+	}
+	for _, child := range children {
+		child.parent = h
 	}
 
 	return h
@@ -152,23 +128,20 @@ func (f *finder) visit(n *report.Node, above []*report.Node, named bool) *held {
 // add adds an object if it is held and selected. A mark that cannot be read counts as a hold.
 func (f *finder) add(u *unstructured.Unstructured, named bool) *held {
 	hold, err := adoption.HoldOf(u)
-	if hold == nil && err == nil || len(f.names) > 0 && !named {
+	switch {
+	case err == nil && (hold == nil || f.restore != "" && hold.Restore != f.restore):
+		return nil
+	case !named && (len(f.names) > 0 || err != nil && f.restore != ""):
 		return nil
 	}
 	h := &held{Release: report.Release{Object: xp.RefTo(u)}, object: u, schedule: xp.IsSchedule(u), asked: named}
+	f.holds.all = append(f.holds.all, h)
+	f.holds.byID[h.Object.ID()] = h
 	if err != nil {
-		if f.restore != "" && !named {
-			return nil
-		}
-		h.Result, h.excluded, h.asked = report.StillHeld, true, true
-		h.Next = howToRead(err)
+		h.Result, h.excluded, h.Next = report.StillHeld, true, howToRead(err)
 		h.because(unreadable(err))
-		f.put(h)
 
 		return h
-	}
-	if f.restore != "" && hold.Restore != f.restore {
-		return nil
 	}
 	h.Restore, h.Settings = hold.Restore, adoption.Settings(hold)
 	_, h.quarantined = hold.AwaitsConsent()
@@ -176,25 +149,17 @@ func (f *finder) add(u *unstructured.Unstructured, named bool) *held {
 	if since, err := time.Parse(time.RFC3339, hold.Since); err == nil {
 		h.Since = &since
 	}
-	f.classify(h, hold, f.addPhase(h))
-	f.put(h)
+	f.classify(h, hold)
 
 	return h
 }
 
-// addPhase adds the phase of the Restore of a hold, and reports whether the Restore is known.
-func (f *finder) addPhase(h *held) bool {
-	phase, known := f.survey.State.Restores[h.Restore]
-	if !known && h.Restore != "" {
-		phase = "Gone"
-	}
-	h.Phase = phase
-
-	return known
-}
-
 // classify decides whether release lifts a hold or leaves it alone.
-func (f *finder) classify(h *held, hold *adoption.Hold, known bool) {
+func (f *finder) classify(h *held, hold *adoption.Hold) {
+	phase, known := f.survey.State.Restores[h.Restore]
+	if h.Phase = phase; !known && h.Restore != "" {
+		h.Phase = "Gone"
+	}
 	how := adoption.HowToRelease(h.object, hold)
 	release := xp.ReleaseOf(hold.Restore[strings.Index(hold.Restore, "/")+1:]).String()
 	switch {
@@ -253,9 +218,33 @@ func unreadable(err error) reason.Message {
 // because records why a hold stays, or what was lost with it.
 func (h *held) because(m reason.Message) { h.Code, h.Reason = m.Code, m.String() }
 
-func (f *finder) put(h *held) {
-	f.holds.all = append(f.holds.all, h)
-	f.holds.byID[h.Object.ID()] = h
+// These are the messages for an object that Velero created without writing back its managedFields
+// from the backup: the first two before its hold is lifted, the other two after.
+const (
+	reasonManagersMissing = "Velero was stopped before it restored the managedFields, and release can't restore them"
+	nextManagersMissing   = "restore the same backup again before the release, which restores them"
+	reasonManagersLost    = "its managedFields of the backup are lost, because Velero was stopped before it restored them"
+	nextManagersLost      = "if it is applied server-side, apply it once as it is before you remove a field from it; next time restore again before the release"
+)
+
+// addManagers adds to the result if a release loses, or has lost, the field managers.
+func (h *held) addManagers() {
+	why, next := reasonManagersLost, nextManagersLost
+	switch h.Result { //nolint:exhaustive // The others are neither released nor going to be.
+	case report.Released, report.Forced:
+	case report.WouldRelease, report.WouldForce:
+		why, next = reasonManagersMissing, nextManagersMissing
+	default:
+		return
+	}
+	if !adoption.ForgetsManagers(h.object) {
+		return
+	}
+	if h.Reason != "" {
+		why = h.Reason + "; " + why
+	}
+	h.because(reason.ManagersNotRestored.Messagef("%s", why))
+	h.Next = next
 }
 
 func (s *holds) due() []*held {

@@ -77,29 +77,27 @@ func newLogger(w io.Writer) *logrus.Logger {
 	log := logrus.New()
 	log.SetOutput(w)
 	log.SetLevel(logrus.WarnLevel)
-	log.SetFormatter(&dedupFormatter{last: map[string]bool{}})
+	log.SetFormatter(dedupFormatter{})
 
 	return log
 }
 
-// dedupFormatter formats log entries as lines and drops repeated ones. Logrus formats one entry at
+// A dedupFormatter formats log entries as lines and drops repeated ones. Logrus formats one entry at
 // a time, so the map needs no lock.
-type dedupFormatter struct {
-	last map[string]bool
-}
+type dedupFormatter map[string]bool
 
 // Format returns an entry as a line, or nil if it was printed before.
-func (p *dedupFormatter) Format(e *logrus.Entry) ([]byte, error) {
+func (printed dedupFormatter) Format(e *logrus.Entry) ([]byte, error) {
 	parts := []string{e.Level.String() + ": " + e.Message}
 	for _, key := range slices.Sorted(maps.Keys(e.Data)) {
 		parts = append(parts, fmt.Sprintf("%s: %v", key, e.Data[key]))
 	}
 
 	line := strings.Join(parts, "; ") + "\n"
-	if p.last[line] {
+	if printed[line] {
 		return nil, nil
 	}
-	p.last[line] = true
+	printed[line] = true
 
 	return []byte(line), nil
 }
@@ -141,13 +139,8 @@ func (r *releaseRun) onStep(change adoption.Change) {
 // selector returns a label selector for the objects of the Restores whose holds are lifted. It only
 // saves listing other objects.
 func (r *releaseRun) selector() string {
-	for _, h := range r.due {
-		if h.Restore != r.due[0].Restore {
-			return xp.LabelRestore
-		}
-	}
-	_, name, ok := strings.Cut(r.due[0].Restore, "/")
-	if !ok || name == "" {
+	_, name, _ := strings.Cut(r.due[0].Restore, "/")
+	if name == "" || slices.ContainsFunc(r.due, func(h *held) bool { return h.Restore != r.due[0].Restore }) {
 		return xp.LabelRestore
 	}
 

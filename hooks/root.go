@@ -1,3 +1,7 @@
+// Package hooks holds the commands of the program, such as inspect, validate, wait and release,
+// which users, Jobs and Velero's restore hooks run. Only main imports it. It must not import the
+// plugin's actions: main passes in what needs them (Program). Start reading in root.go; each command
+// has a file of its name.
 package hooks
 
 import (
@@ -7,11 +11,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
@@ -25,56 +29,46 @@ const Name = xp.Program
 // defaultVelero is Velero's usual namespace.
 const defaultVelero = "velero"
 
-// Streams are a command's input and outputs. Results go to Out, progress and errors to Err.
-type Streams struct {
+// A Program is what main knows: the streams, and what this package must not import. Results go to
+// Out, progress and errors to Err.
+type Program struct {
 	In       io.Reader
 	Out, Err io.Writer
+	// DryRunner computes the effect of a restore for inspect.
+	DryRunner DryRunner
+	// Version is the output of --version.
+	Version string
+	// Path is by which the program was started. Started as a plugin of kubectl, it says so in help
+	// and messages.
+	Path string
 }
-
-// System returns the Streams of the process.
-func System() Streams { return Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr} }
 
 // options are the flags that all commands share.
 type options struct {
-	Streams
+	Program
 
 	kubeconfig, context, namespace, velero string
 	// all is set if the user names all namespaces.
 	all bool
-
-	dryRunner DryRunner
-	version   string
-	// typed is what the user types to run the program.
-	typed string
 }
 
-// An Option passes in what this package must not import.
-type Option func(*options)
+// newOptions returns options whose output streams are messages.
+func newOptions(p Program) *options {
+	p.Out, p.Err = messages{p.Out}, messages{p.Err}
 
-// WithDryRunner sets what inspect uses to compute the effect of a restore.
-func WithDryRunner(r DryRunner) Option { return func(o *options) { o.dryRunner = r } }
-
-// WithVersion sets the output of --version.
-func WithVersion(v string) Option { return func(o *options) { o.version = v } }
+	return &options{Program: p}
+}
 
 // Run runs the command that the arguments name and returns its exit code.
-func Run(ctx context.Context, args []string, s Streams, with ...Option) int {
+func Run(ctx context.Context, args []string, p Program) int {
 	klog.SetLogger(logr.Discard()) // client-go also logs the errors that it returns, with a time and a line of its source.
-	o := newOptions(s)
-	for _, option := range with {
-		option(o)
-	}
+	o := newOptions(p)
 	root := newRoot(o) //nolint:contextcheck // Cobra passes the context to each command.
-	addCompletion(root, o.typed)
-	defer o.sayAsTyped(root)()
+	o.sayAsTyped(root)
 	root.SetArgs(args)
 	c, err := root.ExecuteContextC(ctx)
-	err = withRights(c.Name(), err)
 	o.printError(err)
 	if codeOf(err) == ExitUsage {
-		if c.Name() == "help" {
-			c = root
-		}
 		fmt.Fprintf(o.Err, "See %q.\n", c.CommandPath()+" --help")
 	}
 
@@ -83,34 +77,14 @@ func Run(ctx context.Context, args []string, s Streams, with ...Option) int {
 
 // printError prints why a command failed and its code, unless its output shows that already.
 func (o *options) printError(err error) {
-	var e *exit
-	switch {
-	case err == nil, errors.As(err, &e) && e.err == nil:
-	case errors.As(err, &e):
-		fmt.Fprintln(o.Err, "Error:", messageOf(e.err))
-		for _, line := range e.list {
-			fmt.Fprintln(o.Err, "  "+line)
-		}
-	default:
-		fmt.Fprintln(o.Err, "Error:", messageOf(err))
+	e := &exit{err: err}
+	if errors.As(err, &e); e.err == nil {
+		return
 	}
-}
-
-// messageOf returns the message of an error. An error of the API server without a code gets the one
-// for missing rights, or for a timeout.
-func messageOf(err error) reason.Message {
-	m := reason.ErrorMessage(err)
-	switch {
-	case m.Code != "":
-	case apierrors.IsForbidden(err):
-		m.Code = reason.RightMissing
-	case errors.Is(err, context.DeadlineExceeded):
-		m.Code = reason.TimedOut
-	case errors.Is(err, context.Canceled):
-		m.Code = reason.Interrupted
+	fmt.Fprintln(o.Err, "Error:", messageOf(e.err))
+	for _, line := range e.list {
+		fmt.Fprintln(o.Err, "  "+line)
 	}
-
-	return m
 }
 
 func newRoot(o *options) *cobra.Command {
@@ -122,7 +96,7 @@ are adopted, holds live objects, lifts holds, and prints the settings in effect.
 
 Results go to stdout, progress and errors to stderr. A message ends with a code: the command explain prints what it means and what to do.
 Exit codes: 0 no problem, 1 the command failed, 2 wrong usage, 3 problems, 4 timeout.`,
-		Version:       cmp.Or(o.version, "of unknown version"),
+		Version:       cmp.Or(o.Version, "of unknown version"),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -142,10 +116,7 @@ Exit codes: 0 no problem, 1 the command failed, 2 wrong usage, 3 problems, 4 tim
 	flags.BoolVarP(&o.all, "all-namespaces", "A", false, "objects in all namespaces, as without --namespace")
 	root.MarkFlagsMutuallyExclusive("namespace", "all-namespaces")
 	flags.StringVar(&o.velero, "velero-namespace", cmp.Or(os.Getenv("VELERO_NAMESPACE"), defaultVelero), "namespace of Velero; VELERO_NAMESPACE sets the default")
-	root.AddCommand(newInspect(o))
-	root.AddCommand(newValidate(o), newRelease(o), newWait(o), newSettings(o), newExplain(o), newHold(o))
-	root.AddCommand(newInstall(o), newVersion(root))
-	root.SetHelpCommand(newHelp())
+	root.AddCommand(newInspect(o), newValidate(o), newRelease(o), newWait(o), newSettings(o), newExplain(o), newHold(o), newInstall(o), newVersion(root))
 	for _, c := range root.Commands() {
 		if c.Flags().Lookup("restore") != nil {
 			_ = c.RegisterFlagCompletionFunc("restore", o.completeRestore)
@@ -154,6 +125,32 @@ Exit codes: 0 no problem, 1 the command failed, 2 wrong usage, 3 problems, 4 tim
 	_ = root.RegisterFlagCompletionFunc("context", o.completeContext) // It fails only without the flag.
 
 	return root
+}
+
+// knownCommand fails on an unknown command and suggests similar ones.
+func knownCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	c.SuggestionsMinimumDistance = 2
+	like := c.SuggestionsFor(args[0])
+	if len(like) == 0 {
+		return fmt.Errorf("unknown command %q", args[0])
+	}
+
+	return fmt.Errorf("unknown command %q; did you mean %s?", args[0], strings.Join(like, " or "))
+}
+
+// newVersion returns the command version, the same as the root's flag --version.
+func newVersion(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version and what it was built from",
+		Long:    `Version prints the version of this program, its commit, its version of Go and its platform. The flag --version does the same.`,
+		Example: `  ` + Name + ` version`,
+		Args:    cobra.NoArgs,
+		Run:     func(*cobra.Command, []string) { fmt.Fprintln(root.OutOrStdout(), Name, root.Version) },
+	}
 }
 
 // cluster connects to the cluster that the flags name.
@@ -174,7 +171,7 @@ func (o *options) inCluster(c *cobra.Command, run func(ctx context.Context, clus
 		err = run(c.Context(), cluster)
 	}
 
-	return failed(err)
+	return failed(withRights(c.Name(), err))
 }
 
 // sleep waits for a while. It returns the context's error if that ends first.

@@ -47,7 +47,7 @@ It exits with 3 if there is a fault: a restore then holds everything, and a back
 	c.Flags().StringVar(&s.restore, "restore", "", "the settings of this Restore")
 	c.Flags().StringVar(&s.backup, "backup", "", "the settings of this Backup")
 	c.MarkFlagsMutuallyExclusive("restore", "backup")
-	_ = s.out.addTo(c, dataFormats()...) // It fails only if the flag is there already.
+	s.out.addTo(c, printer.Table, printer.JSON, printer.YAML)
 
 	return c
 }
@@ -69,14 +69,20 @@ func (s *settings) run(ctx context.Context, cluster *live.Cluster) error {
 	if err != nil {
 		return err
 	}
-	e := effective{Faults: []setting.Fault{}}
 	all, faults := setting.Effect(configs, of)
-	e.Settings, e.Faults = all, append(e.Faults, faults...)
+	e := effective{Settings: all, Faults: append([]setting.Fault{}, faults...)}
 	if of != nil {
 		e.Of = of.String()
 	}
-	if err := s.printData("the settings", e, s.out.format); err != nil {
-		return err
+	b := e.table()
+	if s.out.format != printer.Table {
+		b, err = printer.Encode(e, s.out.format)
+	}
+	if err == nil {
+		_, err = rawWriter(s.Out).Write(b)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot print the settings: %w", err)
 	}
 
 	return exitFor(len(e.Faults))
@@ -96,25 +102,19 @@ func (s *settings) of(ctx context.Context, cluster *live.Cluster) (*setting.Plac
 	return &p, err
 }
 
-// nothing is printed for an empty value.
-const nothing = "-"
-
 func (e effective) table() []byte {
 	var b bytes.Buffer
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "SETTING\tVALUE\tFROM\tFOR")
 	for _, s := range e.Settings {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", s.Name, cmp.Or(reason.Clean(s.Value), nothing), reason.Clean(s.Source), strings.Join(s.For, ", "))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", s.Name, cmp.Or(reason.Clean(s.Value), "-"), reason.Clean(s.Source), strings.Join(s.For, ", "))
 	}
 	_ = t.Flush() // A buffer never fails.
 	if len(e.Faults) > 0 {
 		fmt.Fprintf(&b, "\n%s:\n", printer.Counted(len(e.Faults), "fault"))
 	}
 	for _, f := range e.Faults {
-		where := f.Place
-		if f.Name != "" {
-			where += ", " + f.Name
-		}
+		where := strings.TrimSuffix(f.Place+", "+f.Name, ", ")
 		fmt.Fprintf(&b, "  %s: %s\n    next: %s\n", reason.Clean(where), reason.Clean(f.Message().String()), reason.Clean(f.Next))
 	}
 

@@ -19,7 +19,7 @@ import (
 func printed(t *testing.T, objects []*unstructured.Unstructured, s settings) (out string, code int, err error) {
 	t.Helper()
 	var b bytes.Buffer
-	s.options = &options{Streams: Streams{Out: &b, Err: &b}, velero: "velero"}
+	s.options = &options{Program: Program{Out: &b, Err: &b}, velero: "velero"}
 	server := newServer(objects...)
 	err = failed(s.run(t.Context(), live.NewCluster(server, server)))
 

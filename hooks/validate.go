@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/vmware-tanzu/velero/pkg/label"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
@@ -51,53 +53,12 @@ const validateExample = `  # Everything in the cluster
   # One namespace, with rights in that namespace only
   ` + Name + ` validate -n team-a --strict`
 
-func newValidate(o *options) *cobra.Command {
-	v := &validation{options: o, pause: recheckAfter}
-	var out output
-	strict := false
-	c := &cobra.Command{
-		Use:     "validate [NAMESPACE/NAME|KIND/NAME...]",
-		Short:   "Print the problems of the claims, XRs and managed resources of a cluster",
-		Long:    validateLong,
-		Example: validateExample,
-		RunE: func(c *cobra.Command, args []string) error {
-			if v.newest < 0 {
-				return fmt.Errorf("cannot look for a Restore of the last %s", v.newest)
-			}
-			var err error
-			if v.names, err = v.parseNames(args); err != nil {
-				return err
-			}
-
-			return o.inCluster(c, func(ctx context.Context, cluster *live.Cluster) error {
-				v.cluster = cluster
-				r, err := v.validateStable(ctx)
-				if err != nil {
-					return err
-				}
-				if err := o.print(r, out); err != nil {
-					return err
-				}
-
-				return exitFor(r.Failing(strict))
-			})
-		},
-	}
-	c.Flags().StringVar(&v.restore, "restore", "", "only trees with an object of this Restore")
-	c.Flags().DurationVar(&v.newest, "newest-restore", 0,
-		"like --restore, with the newest Restore; it is a problem if that began longer ago, or if there is none")
-	c.MarkFlagsMutuallyExclusive("restore", "newest-restore")
-	c.Flags().BoolVar(&strict, "strict", false, "also fail for warnings")
-	out.addTreesTo(c)
-	_ = out.addTo(c) // It fails only if there is no such flag.
-
-	return c
-}
-
 // A validation holds the arguments of validate.
 type validation struct {
 	*options
 
+	out     output
+	strict  bool
 	restore string
 	// newest is the maximal age of the newest Restore; 0 if --newest-restore is not given.
 	newest time.Duration
@@ -105,6 +66,48 @@ type validation struct {
 	// pause is the time between the two observations.
 	pause   time.Duration
 	cluster *live.Cluster
+}
+
+func newValidate(o *options) *cobra.Command {
+	v := &validation{options: o, pause: recheckAfter}
+	c := &cobra.Command{
+		Use:     "validate [NAMESPACE/NAME|KIND/NAME...]",
+		Short:   "Print the problems of the claims, XRs and managed resources of a cluster",
+		Long:    validateLong,
+		Example: validateExample,
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			if v.newest < 0 {
+				return fmt.Errorf("cannot look for a Restore of the last %s", v.newest)
+			}
+			if v.names, err = v.parseNames(args); err != nil {
+				return err
+			}
+
+			return o.inCluster(c, v.run)
+		},
+	}
+	c.Flags().StringVar(&v.restore, "restore", "", "only trees with an object of this Restore")
+	c.Flags().DurationVar(&v.newest, "newest-restore", 0,
+		"like --restore, with the newest Restore; it is a problem if that began longer ago, or if there is none")
+	c.MarkFlagsMutuallyExclusive("restore", "newest-restore")
+	c.Flags().BoolVar(&v.strict, "strict", false, "also fail for warnings")
+	v.out.addTreesTo(c)
+	v.out.addTo(c)
+
+	return c
+}
+
+func (v *validation) run(ctx context.Context, cluster *live.Cluster) error {
+	v.cluster = cluster
+	r, err := v.validateStable(ctx)
+	if err == nil {
+		err = v.print(r, v.out)
+	}
+	if err != nil {
+		return err
+	}
+
+	return exitFor(r.Failing(v.strict))
 }
 
 // parseNames reads names of claims and XRs: NAMESPACE/NAME, or NAME if they are cluster-scoped.
@@ -136,11 +139,12 @@ func (o *options) noNamespace(ctx context.Context, cluster *live.Cluster) []repo
 	p := report.Problem{
 		Code: reason.NotFound, Severity: report.Error, Object: r, Reason: "there is no such namespace", Next: "check -n and --context",
 	}
-	switch exists, err := cluster.ExistsNow(ctx, r); {
-	case err != nil:
-		p.Severity, p.Reason = report.Warning, "nothing of Crossplane is in it, and it can't be read: "+err.Error()
-	case exists:
+	exists, err := cluster.ExistsNow(ctx, r)
+	if exists {
 		return nil
+	}
+	if err != nil {
+		p.Severity, p.Reason = report.Warning, "nothing of Crossplane is in it, and it can't be read: "+err.Error()
 	}
 
 	return []report.Problem{p}
@@ -178,13 +182,10 @@ func (v *validation) validateStable(ctx context.Context) (*report.Report, error)
 
 // isTransient reports whether a problem can come from reading related objects at different times.
 func isTransient(p report.Problem) bool {
-	switch p.Code { //nolint:exhaustive // The other problems come from a single object.
-	case reason.Dangling, reason.Orphaned, reason.DeadController, reason.Uncontrolled, reason.ControlledByAnother, reason.OneSided, reason.UsageLeftBehind,
-		reason.Duplicated:
-		return true
-	default:
-		return false
-	}
+	return slices.Contains([]reason.Code{
+		reason.Dangling, reason.Orphaned, reason.DeadController, reason.Uncontrolled, reason.ControlledByAnother, reason.OneSided, reason.UsageLeftBehind,
+		reason.Duplicated,
+	}, p.Code)
 }
 
 // validate validates the cluster once. Later calls start over.
@@ -252,17 +253,13 @@ func (o *options) pluginMissing(ctx context.Context, cluster *live.Cluster) []re
 	return []report.Problem{diagnosis.PluginMissing(server)}
 }
 
-// guards returns a warning for each policy that still keeps others from creating claims and XRs. It
-// returns none if policies can't be read.
+// guards returns a warning for each policy that still keeps others from creating claims and XRs;
+// none if policies can't be read.
 func (v *validation) guards(ctx context.Context) []report.Problem {
-	policies, err := v.cluster.List(ctx, diagnosis.KindGuard, "", metav1.ListOptions{LabelSelector: diagnosis.LabelGuard})
-	if err != nil {
-		return nil
-	}
-	problems := make([]report.Problem, 0, len(policies))
-	for _, u := range policies {
+	var problems []report.Problem
+	_ = v.cluster.Each(ctx, diagnosis.KindGuard, "", metav1.ListOptions{LabelSelector: diagnosis.LabelGuard}, func(u *unstructured.Unstructured) {
 		problems = append(problems, diagnosis.GuardUp(u))
-	}
+	})
 
 	return problems
 }
@@ -294,4 +291,49 @@ func restoresNamed(s *live.Survey, names sets.Set[string]) []report.Restore {
 	}
 
 	return restores
+}
+
+// lastAdoption returns the Restore with operations in a namespace that ended last; nil if there is
+// none.
+func lastAdoption(restores map[string]report.Restore, namespace string) *report.Restore {
+	return latestRestore(restores, namespace, func(r report.Restore) *time.Time {
+		if r.Operations == 0 || r.Started == nil {
+			return nil
+		}
+
+		return r.Completed
+	})
+}
+
+// latestRestore returns the Restore in a namespace with the latest time, and of several the first by name.
+// Restores without a time do not count.
+func latestRestore(restores map[string]report.Restore, namespace string, at func(report.Restore) *time.Time) *report.Restore {
+	var last *report.Restore
+	for _, name := range slices.Sorted(maps.Keys(restores)) {
+		r := restores[name]
+		if t := at(r); t != nil && strings.HasPrefix(name, namespace+"/") && (last == nil || t.After(*at(*last))) {
+			last = &r
+		}
+	}
+
+	return last
+}
+
+// newestRestore returns the name of the Restore in a namespace that began last. late has a problem
+// if it began longer ago than within, or if there is none.
+func newestRestore(restores map[string]report.Restore, namespace string, now time.Time, within time.Duration) (name string, late []report.Problem) {
+	called, why := "*", "no Restore has begun"
+	if newest := latestRestore(restores, namespace, func(r report.Restore) *time.Time { return r.Started }); newest != nil {
+		name = strings.TrimPrefix(newest.Name, namespace+"/")
+		age := now.Sub(*newest.Started)
+		if age <= within {
+			return name, nil
+		}
+		called, why = name, fmt.Sprintf("it is the newest one and began %s ago, which is longer than %s", age.Round(time.Second), within)
+	}
+
+	return name, []report.Problem{{
+		Code: reason.NotFound, Severity: report.Error, Object: xp.Ref{APIVersion: "velero.io/v1", Kind: "Restore", Namespace: namespace, Name: called},
+		Reason: why, Next: "check whether restores still run: velero restore get",
+	}}
 }

@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -68,7 +69,7 @@ what it has waited for, which needs the rights of validate; it exits with 3 if t
 			}
 
 			return o.inCluster(c, func(ctx context.Context, cluster *live.Cluster) error {
-				w.look = w.lookAt(cluster)
+				w.look = func(ctx context.Context) (live.Roots, error) { return w.roots(ctx, cluster) }
 				w.readRestore = func(ctx context.Context) (*report.Restore, error) {
 					return cluster.RestoreNamed(ctx, o.velero, w.restore)
 				}
@@ -84,7 +85,10 @@ what it has waited for, which needs the rights of validate; it exits with 3 if t
 	c.Flags().DurationVar(&w.timeout, "timeout", waitTimeout, "how long to wait; 0 checks once")
 	c.Flags().StringVarP(&w.selector, "selector", "l", "", "only claims and XRs with these labels")
 	c.Flags().StringVar(&w.restore, "restore", "", "only claims and XRs that this Restore has created")
-	w.out.addOptionalTo(c, "print at the end the report of validate")
+	w.out.addTo(c)
+	w.out.format = ""
+	f := c.Flags().Lookup("output")
+	f.DefValue, f.Usage = "", "print at the end the report of validate, as "+f.Usage
 	_ = c.RegisterFlagCompletionFunc("for", cobra.FixedCompletions([]string{adopted}, cobra.ShellCompDirectiveNoFileComp)) // It fails only without the flag.
 
 	return c
@@ -146,17 +150,15 @@ func (w *wait) prepare(args []string) error {
 	return nil
 }
 
-func (w *wait) lookAt(cluster *live.Cluster) func(ctx context.Context) (live.Roots, error) {
-	return func(ctx context.Context) (live.Roots, error) {
-		if w.looks%discoverEvery == 0 {
-			if err := cluster.Discover(); err != nil {
-				return live.Roots{}, err
-			}
+func (w *wait) roots(ctx context.Context, cluster *live.Cluster) (live.Roots, error) {
+	if w.looks%discoverEvery == 0 {
+		if err := cluster.Discover(); err != nil {
+			return live.Roots{}, err
 		}
-		w.looks++
-
-		return cluster.Roots(ctx, w.places, w.selector)
 	}
+	w.looks++
+
+	return cluster.Roots(ctx, w.places, w.selector)
 }
 
 // run waits, and prints the result.
@@ -191,23 +193,18 @@ func (w *wait) printReport(ctx context.Context, f findings, failure error) error
 		err = w.print(r, w.out)
 	}
 	switch {
+	case err == nil && failure == nil:
+		return exitFor(r.Failing(false))
 	case err != nil && failure != nil:
 		fmt.Fprintln(w.Err, "warning: there is no report:", messageOf(err))
-
-		return failure
-	case err != nil:
-		return err
-	case failure != nil:
-		return failure
-	default:
-		return exitFor(r.Failing(false))
 	}
+
+	return cmp.Or(failure, err)
 }
 
 // follow looks until all is adopted, the Restore has ended, the time is up or ctx is done.
 func (w *wait) follow(ctx context.Context) (findings, error) {
-	v := w.view()
-	defer v.close()
+	show := w.view()
 	deadline := time.Now().Add(w.timeout)
 	var ended time.Time
 	for {
@@ -220,7 +217,7 @@ func (w *wait) follow(ctx context.Context) (findings, error) {
 		if f.absent {
 			return f, reason.NotFound.Errorf("there is no Restore %s/%s, and nothing that it has created; velero restore get lists them", w.velero, w.restore)
 		}
-		v.show(f)
+		show(f)
 		isLate := !time.Now().Before(deadline)
 		switch hasEnded := f.hasEnded(); {
 		case len(f.pending) == 0 && !hasEnded:
@@ -228,7 +225,9 @@ func (w *wait) follow(ctx context.Context) (findings, error) {
 		case len(f.pending) == 0, hasEnded && isLate, hasEnded && !ended.IsZero() && (!f.canChange() || time.Since(ended) >= w.settle):
 			return f, w.howEnded(f)
 		case isLate:
-			return f, w.timedOut(f.pending)
+			late := reason.TimedOut.Errorf("cannot wait longer than %s, and these are not adopted:", w.timeout)
+
+			return f, &exit{code: ExitTimeout, err: late, list: nextSteps(f.pending)}
 		case hasEnded && ended.IsZero():
 			ended, w.looks = time.Now(), 0 // The Restore can have created kinds since the last discovery.
 		}
@@ -236,10 +235,6 @@ func (w *wait) follow(ctx context.Context) (findings, error) {
 			return f, err
 		}
 	}
-}
-
-func (w *wait) timedOut(left []pending) error {
-	return &exit{code: ExitTimeout, err: reason.TimedOut.Errorf("cannot wait longer than %s, and these are not adopted:", w.timeout), list: nextSteps(left)}
 }
 
 // nextSteps returns a line for each pending object.

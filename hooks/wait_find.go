@@ -48,23 +48,24 @@ func (p pending) String() string { return p.what + ": " + p.why.String() }
 
 // find reads the Restore, and then the roots, which are not older.
 func (w *wait) find(ctx context.Context) findings {
-	restore, why := w.findRestore(ctx)
+	var restore *report.Restore
+	var unread error
+	if w.restore != "" {
+		restore, unread = w.readRestore(ctx)
+	}
 	roots, err := w.look(ctx)
 	f := w.classify(roots, err)
-	switch {
-	case w.restore == "":
-	case why != nil && err == nil:
-		f.left = append(f.left, viewLine{about: "Restore", text: "whether the Restore is over is not known: " + messageOf(why).String()})
-	case restore == nil && why == nil:
-		f.absent = err == nil && len(f.paths) == 0
-	case restore != nil:
-		f.restore = restore
-		if diagnosis.IsUnderWay(restore.Phase) {
-			f.pending = append(f.pending, pending{
-				what: "the Restore " + restore.Name, why: reason.RestoreRunning.Messagef("its phase is %s", cmp.Or(restore.Phase, "New")),
-				next: "see what it does: " + xp.DescribeRestore(w.restore).String(),
-			})
-		}
+	switch f.restore = restore; {
+	case w.restore == "" || err != nil && restore == nil:
+	case unread != nil:
+		f.left = append(f.left, viewLine{about: "Restore", text: "whether the Restore is over is not known: " + messageOf(unread).String()})
+	case restore == nil:
+		f.absent = len(f.paths) == 0
+	case diagnosis.IsUnderWay(restore.Phase):
+		f.pending = append(f.pending, pending{
+			what: "the Restore " + restore.Name, why: reason.RestoreRunning.Messagef("its phase is %s", cmp.Or(restore.Phase, "New")),
+			next: "see what it does: " + xp.DescribeRestore(w.restore).String(),
+		})
 	}
 
 	return f
@@ -96,15 +97,6 @@ func (w *wait) howEnded(f findings) error {
 	}
 
 	return &exit{code: ExitProblems, err: reason.RestoreEnded.Errorf("%s", said), list: nextSteps(f.pending)}
-}
-
-// findRestore returns the Restore, nil if there is none or none was asked for.
-func (w *wait) findRestore(ctx context.Context) (*report.Restore, error) {
-	if w.restore == "" {
-		return nil, nil //nolint:nilnil // The caller knows.
-	}
-
-	return w.readRestore(ctx)
 }
 
 // classify returns the adopted objects and the pending ones.

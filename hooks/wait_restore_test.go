@@ -65,7 +65,7 @@ func TestWaitForARestore(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var out, stderr bytes.Buffer
-			w := &wait{options: newOptions(Streams{Out: &out, Err: &stderr}), restore: "r", timeout: time.Minute, pause: time.Millisecond, settle: tc.settle}
+			w := &wait{options: newOptions(Program{Out: &out, Err: &stderr}), restore: "r", timeout: time.Minute, pause: time.Millisecond, settle: tc.settle}
 			w.velero = "velero"
 			w.look = func(context.Context) (live.Roots, error) { return live.Roots{Kinds: 1, Objects: tc.objects}, nil }
 			w.readRestore = func(context.Context) (*report.Restore, error) {
@@ -125,7 +125,7 @@ func TestWaitReports(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var out, stderr bytes.Buffer
-			w := &wait{options: newOptions(Streams{Out: &out, Err: &stderr}), labelled: tc.labelled, pause: time.Millisecond}
+			w := &wait{options: newOptions(Program{Out: &out, Err: &stderr}), labelled: tc.labelled, pause: time.Millisecond}
 			w.out.format = printer.Table
 			w.look = func(context.Context) (live.Roots, error) { return live.Roots{Kinds: 1, Objects: tc.objects}, nil }
 			w.validate = func(_ context.Context, names []string) (*report.Report, error) {
@@ -147,7 +147,7 @@ func TestWaitReports(t *testing.T) {
 
 // What client-go logs is no part of the output of a command.
 func TestRunLeavesOutTheLogOfClients(t *testing.T) {
-	Run(t.Context(), []string{"version"}, Streams{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}})
+	Run(t.Context(), []string{"version"}, Program{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}})
 	read, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

@@ -102,7 +102,7 @@ func TestWait(t *testing.T) {
 				timeout = 50 * time.Millisecond // It is waited for.
 			}
 			w := &wait{
-				options: &options{Streams: Streams{Out: &out, Err: &err}}, names: tc.names, timeout: timeout, pause: time.Millisecond,
+				options: &options{Program: Program{Out: &out, Err: &err}}, names: tc.names, timeout: timeout, pause: time.Millisecond,
 			}
 			looks := tc.looks
 			w.look = func(context.Context) (live.Roots, error) {
@@ -147,7 +147,7 @@ func TestWait(t *testing.T) {
 func TestWaitEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &wait{
-		options: &options{Streams: Streams{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}}, timeout: time.Hour, pause: time.Hour,
+		options: &options{Program: Program{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}}, timeout: time.Hour, pause: time.Hour,
 		look: func(context.Context) (live.Roots, error) { cancel(); return live.Roots{}, nil },
 	}
 	err := failed(w.run(ctx))
@@ -159,7 +159,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 func TestWaitUsage(t *testing.T) {
 	for _, args := range [][]string{{"--for=ready"}, {"a/b/c"}, {"-l", "a in"}, {"--timeout", "-1s"}, {"--timeout", "soon"}} {
 		var out, err bytes.Buffer
-		if code := Run(context.Background(), append([]string{"wait"}, args...), Streams{Out: &out, Err: &err}); code != ExitUsage || out.Len() > 0 || err.Len() == 0 {
+		if code := Run(context.Background(), append([]string{"wait"}, args...), Program{Out: &out, Err: &err}); code != ExitUsage || out.Len() > 0 || err.Len() == 0 {
 			t.Errorf("%s: want a usage error, got %d, %q, %q", args, code, out.String(), err.String())
 		}
 	}

@@ -103,7 +103,7 @@ func TestWaitOnTerminal(t *testing.T) {
 		looks := []live.Roots{{Kinds: 1, Objects: []*unstructured.Unstructured{of(strings.Repeat("a-very-long-reason-", 20))}}, {}, {Kinds: 1, Objects: []*unstructured.Unstructured{of("no function")}}}
 		looks = append(looks, live.Roots{Kinds: 1, Objects: []*unstructured.Unstructured{xptest.XRV2("o", xptest.Reconciled())}})
 		before := []string{"", "waiting for Order team-a/o: Crossplane can't", "the API server is away", "no function"}
-		w := &wait{options: &options{Streams: Streams{Out: s.tty, Err: s.tty}}, timeout: time.Minute, pause: time.Millisecond}
+		w := &wait{options: &options{Program: Program{Out: s.tty, Err: s.tty}}, timeout: time.Minute, pause: time.Millisecond}
 		// A busy machine draws late. So each look waits until the previous result is drawn.
 		w.look = func(ctx context.Context) (live.Roots, error) {
 			s.await(ctx, before[0])
@@ -153,7 +153,7 @@ func TestOutputOnTerminal(t *testing.T) {
 			text.EnableColors()
 			s := newScreen(t, 80)
 			t.Setenv(tc.env, tc.val)
-			o := &options{Streams: Streams{Out: s.tty}}
+			o := &options{Program: Program{Out: s.tty}}
 			if err := o.print(heldReport(), output{format: printer.Table}); err != nil {
 				t.Fatal(err)
 			}
