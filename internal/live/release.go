@@ -41,10 +41,7 @@ func (c *Cluster) Schedules(ctx context.Context) ([]*unstructured.Unstructured, 
 // that is "", and reads objects of other namespaces one by one.
 func (c *Cluster) Read(ctx context.Context, refs []xp.Ref, namespace string) (map[xp.ID]*unstructured.Unstructured, error) {
 	objects, read := map[xp.ID]*unstructured.Unstructured{}, map[schema.GroupVersionKind]bool{}
-	meant := map[xp.ID]bool{}
-	for _, r := range refs {
-		meant[r.ID()] = true
-	}
+	meant := xp.IDs(refs)
 	for _, r := range refs {
 		if namespace != "" && r.Namespace != "" && r.Namespace != namespace {
 			u, err := c.Now(ctx, r)
