@@ -193,7 +193,6 @@ func (t *tree) follow(u *unstructured.Unstructured, revision string) {
 		ref = map[string]any{"name": now}
 	}
 	h.Revision = now // The mark keeps the new name, so that this is not taken for a change by another writer.
-	c := t.snapshot.rewriteMark(u, &h, "its revision is gone; have it follow the one that it would get, which names all that it composes")
-	maps.Copy(c.Patch, xp.Instance{Unstructured: u}.Field("compositionRevisionRef", ref))
-	t.plan.Change = c
+	t.plan.Change = t.snapshot.rewriteMark(u, &h, "its revision is gone; have it follow the one that it would get, which names all that it composes")
+	maps.Copy(t.plan.Patch, xp.Instance{Unstructured: u}.Field("compositionRevisionRef", ref))
 }

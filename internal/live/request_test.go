@@ -213,10 +213,6 @@ func TestInstallation(t *testing.T) {
 			reason:  "The chart's label names its version.",
 			objects: []*unstructured.Unstructured{plain(image("xp:latest"), xptest.Labelled("app.kubernetes.io/version", "1.19.0"))}, want: found("1.19.0"),
 		},
-		"Chart": {
-			reason:  "The chart has the version of the Crossplane that it installs.",
-			objects: []*unstructured.Unstructured{plain(xptest.Labelled("helm.sh/chart", "crossplane-1.17.0"))}, want: found("1.17.0"),
-		},
 		"Two": {
 			reason:  "A Deployment that was scaled down does not count.",
 			objects: []*unstructured.Unstructured{xptest.With(deployment("crossplane", "1.0.0", 0), scaledDown), plain(image("xp:v2.3.4"))}, want: found("2.3.4"),
