@@ -33,7 +33,7 @@ const gcPercent = 50
 func serve() {
 	debug.SetGCPercent(gcPercent)
 	flags := pflag.CommandLine
-	connect := sync.OnceValues(func() (*live.Cluster, error) { return live.Connect() })
+	connect := sync.OnceValues(func() (*live.Cluster, error) { return live.Connect("", "") })
 	a := newActions(connect, modifiersOf(flags), restoreitem.NewVeleroFeatures(featuresOf(flags)))
 	server := framework.NewServer().
 		BindFlags(flags).

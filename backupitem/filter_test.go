@@ -77,7 +77,7 @@ func TestTreeWarnsOfWhatTheFiltersLeaveOut(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			// A tenant's annotation would make Velero ignore its filters.
-			got := backUp(c, xptest.With(tc.item, xp.SetMustInclude), &velerov1.Backup{Spec: tc.spec})
+			got := backUp(c, xptest.With(tc.item, xptest.Annotated(xp.AnnotationMustInclude, "true")), &velerov1.Backup{Spec: tc.spec})
 			if diff := cmp.Diff(tc.want, got.Left); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}

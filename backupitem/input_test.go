@@ -110,7 +110,7 @@ func TestTreeTakesInputSecrets(t *testing.T) {
 func notedInputs(u *unstructured.Unstructured) string {
 	var said []string
 	for _, r := range xp.InputSecrets(u) {
-		in, ok := xp.Inputs(u)(r)
+		in, ok := xp.Inputs(u)[r]
 		switch {
 		case !ok:
 		case in.Stored:

@@ -116,7 +116,7 @@ func TestTreeKnowsKinds(t *testing.T) {
 				t.Fatal(err)
 			}
 			u := &unstructured.Unstructured{Object: stored.UnstructuredContent()}
-			got := want{Name: u.GetAnnotations()[xp.AnnotationExternalName], Doubted: xp.IsDoubted(u), Unnamed: isNoted(u)}
+			got := want{Name: u.GetAnnotations()[xp.AnnotationExternalName], Doubted: xp.HasFlag(u, xp.FieldDoubted), Unnamed: isNoted(u)}
 			for i, e := range hook.AllEntries() {
 				got.Warns = append(got.Warns, e.Message)
 				if i < len(tc.want.Warns) && strings.Contains(e.Message, tc.want.Warns[i]) {

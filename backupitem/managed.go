@@ -49,7 +49,7 @@ func (t *Tree) identifyUnnamed(ctx context.Context, u *unstructured.Unstructured
 	id, _ := xp.ProviderID(u)
 	name, known := externalname.Of(gk, id, settings)
 	if slices.Contains(settings.Unnamed, gk) && !name.Chosen {
-		xp.SetUnnamed(u)
+		xp.SetFlag(u, xp.FieldUnnamed, true)
 
 		return
 	}
@@ -70,7 +70,7 @@ func (t *Tree) identifyByID(ctx context.Context, u *unstructured.Unstructured, i
 	why := ""
 	if !name.Chosen {
 		if why = t.whyUntrusted(ctx, u, id, name, known); why != "" && known {
-			xp.SetDoubted(u)
+			xp.SetFlag(u, xp.FieldDoubted, true)
 		}
 		if !known {
 			name = externalname.Name{External: id, By: "for all other MRs of its kind"}
@@ -80,7 +80,7 @@ func (t *Tree) identifyByID(ctx context.Context, u *unstructured.Unstructured, i
 	case why == "":
 		t.warnOfRisk(ctx, u, logrus.Fields{fieldName: name.External}, "has no external-name. The backup has it from status.atProvider.id, as %s. Its provider "+
 			"can create a second external resource when it restarts: set its annotation %s to %s", name.By, xp.AnnotationExternalName, name.External)
-		xp.SetExternalName(u, name.External)
+		xp.Annotate(u, xp.AnnotationExternalName, name.External)
 	case xp.MayCreate(u):
 		t.warnOfRisk(ctx, u, logrus.Fields{"cause": why}, "has no external-name, and its status.atProvider.id %s may be another name: %s. %s. If the id is the "+
 			"external-name of all MRs of its kind, add %s to the setting %s. If no MR of its kind ever has one, add it to %s", id, why, unidentifiedText, gk,

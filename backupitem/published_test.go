@@ -76,7 +76,7 @@ func TestTreeNotesWhichSecretsTheBackupHas(t *testing.T) {
 			if got.Err != nil {
 				t.Fatal(got.Err)
 			}
-			if published := xp.Published(got.Stored); published != tc.want {
+			if published := xp.HasFlag(got.Stored, xp.FieldPublished); published != tc.want {
 				t.Errorf("%s\ngot %v, want %v", tc.reason, published, tc.want)
 			}
 		})

@@ -102,7 +102,7 @@ func TestTreeTakesCredentialsFromElsewhere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := clusterOf(xptest.Secret("creds", xptest.In("infra")), xptest.Secret("creds", xptest.In("team-a")))
 			c.settings = tc.config
-			res := backUp(c, xptest.With(tc.item, xp.SetMustInclude), &velerov1.Backup{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}, Spec: tc.spec})
+			res := backUp(c, xptest.With(tc.item, xptest.Annotated(xp.AnnotationMustInclude, "true")), &velerov1.Backup{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}, Spec: tc.spec})
 			if res.Err != nil {
 				t.Fatal(res.Err)
 			}

@@ -96,10 +96,10 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 		xp.StripBackupMetadata(u)
 	}
 	if beyond {
-		xp.SetMustInclude(u)
+		xp.Annotate(u, xp.AnnotationMustInclude, "true")
 	}
 	found.note(u)
-	xp.SetPublished(u, found.takesSecret(backup))
+	xp.SetFlag(u, xp.FieldPublished, found.takesSecret(backup))
 	found.noteInputs(u)
 	found.warn(t.log)
 	t.identify(ctx, u, backup)

@@ -26,18 +26,19 @@ func (t *Tree) noteUIDs(ctx context.Context, u *unstructured.Unstructured) {
 	fields := xp.UIDFields(u, uids...)
 	var noted []xp.UIDOwner
 	var paths []string
-	for n, o := range above {
+	for _, o := range above {
+		has := false
 		for _, f := range fields {
 			if f.UID != o.UID {
 				continue
 			}
-			above[n].Fields = append(above[n].Fields, f.Path)
+			has = true
 			if f.IsIdentity(u) || f.NamesSecret() && !o.IsXR {
 				paths = append(paths, f.Path)
 			}
 		}
-		if len(above[n].Fields) > 0 {
-			noted = append(noted, above[n].UIDOwner)
+		if has {
+			noted = append(noted, o.UIDOwner)
 		}
 	}
 	xp.SetUIDOwners(u, noted)

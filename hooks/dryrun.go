@@ -176,12 +176,7 @@ func inOneLine(counts map[string]int, code reason.Code, format string) []report.
 
 // isNotable reports whether the report lists the result of an item. placed items are in a tree.
 func isNotable(f report.ItemResult, placed bool) bool {
-	switch f.Outcome.Action { //nolint:exhaustive // The others are always notable.
-	case report.Create:
-		return f.Outcome.Reason != ""
-	case report.Exists:
-		return placed || f.Outcome.Reason != ""
-	default:
-		return true
-	}
+	isPlain := f.Outcome.Action == report.Create || f.Outcome.Action == report.Exists && !placed
+
+	return !isPlain || f.Outcome.Reason != ""
 }

@@ -27,12 +27,10 @@ func newExplain(o *options) *cobra.Command {
 		Long:    explainLong,
 		Example: "  " + Name + " explain Orphaned",
 		Args:    cobra.MaximumNArgs(1),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			var codes []string
-			if len(args) == 0 {
-				for _, r := range reason.All() {
-					codes = append(codes, string(r.Code))
-				}
+			for _, r := range reason.All() {
+				codes = append(codes, string(r.Code))
 			}
 
 			return codes, cobra.ShellCompDirectiveNoFileComp

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
@@ -109,11 +110,7 @@ func newRelease(o *options) *cobra.Command {
 				return err
 			}
 
-			return o.inCluster(c, func(ctx context.Context, cluster *live.Cluster) error {
-				r.cluster = cluster
-
-				return r.run(ctx)
-			})
+			return o.inCluster(c, r.run)
 		},
 	}
 	c.Flags().StringVar(&r.restore, "restore", "", "only the holds of this Restore, in any phase")
@@ -154,7 +151,8 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-func (r *release) run(ctx context.Context) error {
+func (r *release) run(ctx context.Context, cluster *live.Cluster) error {
+	r.cluster = cluster
 	survey, err := r.survey(ctx)
 	if err != nil {
 		return err
@@ -205,7 +203,7 @@ func (r *release) readKey(ctx context.Context) (adoption.Key, error) {
 // confirmUnmoved asks before it releases what the command hold holds: nobody can see from here
 // whether another cluster has adopted it. Without a confirmation these objects stay held.
 func (r *release) confirmUnmoved(ctx context.Context) error {
-	moved := slices.DeleteFunc(r.holds.due(), func(h *held) bool { return !h.byCommand })
+	moved := slices.DeleteFunc(r.holds.due(), func(h *held) bool { return !h.hold.ByCommand })
 	if len(moved) == 0 {
 		return nil
 	}
@@ -244,12 +242,17 @@ func (r *release) survey(ctx context.Context) (*live.Survey, error) {
 }
 
 func (r *release) printReport(survey *live.Survey, timeout error) error {
+	rep := &report.Report{Kind: report.KindRelease, Source: r.cluster.Name(), Time: time.Now().UTC().Truncate(time.Second), Releases: []report.Release{}}
+	restores := sets.New[string]()
+	if _, ok := survey.Restores[r.restore]; ok {
+		restores.Insert(r.restore)
+	}
 	for _, h := range r.holds.all {
 		h.addManagers()
+		rep.Releases = append(rep.Releases, h.Release)
+		restores.Insert(h.Restore)
 	}
-	rep := &report.Report{Kind: report.KindRelease, Source: r.cluster.Name(), Time: time.Now().UTC().Truncate(time.Second)}
-	rep.Releases = r.holds.releases()
-	rep.Restores = r.holds.restores(survey, r.restore)
+	rep.Restores = restoresNamed(survey, restores)
 	rep.Assemble(nil, r.holds.problems())
 	if err := r.print(rep, r.out); err != nil {
 		return err

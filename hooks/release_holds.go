@@ -24,13 +24,12 @@ type held struct {
 	report.Release
 
 	object *unstructured.Unstructured
+	// hold is nil if it can't be read.
+	hold *adoption.Hold
 	// parent is the nearest held object above it in its tree; nil if there is none.
 	parent *held
-	// quarantined is set for a quarantine or a manual release: either needs the user's consent
-	// first.
+	// quarantined is set for a quarantine or a manual release, which need the user's consent first.
 	quarantined bool
-	// byCommand is set for a hold of the command hold.
-	byCommand bool
 	// schedule is set for CronOperations and WatchOperations, which have nothing to adopt.
 	schedule bool
 	// excluded is set if release leaves the object alone. asked is set if the user named it.
@@ -134,7 +133,7 @@ func (f *finder) add(u *unstructured.Unstructured, named bool) *held {
 	case !named && (len(f.names) > 0 || err != nil && f.restore != ""):
 		return nil
 	}
-	h := &held{Release: report.Release{Object: xp.RefTo(u)}, object: u, schedule: xp.IsSchedule(u), asked: named}
+	h := &held{Release: report.Release{Object: xp.RefTo(u)}, object: u, hold: hold, schedule: xp.IsSchedule(u), asked: named}
 	f.holds.all = append(f.holds.all, h)
 	f.holds.byID[h.Object.ID()] = h
 	if err != nil {
@@ -145,26 +144,25 @@ func (f *finder) add(u *unstructured.Unstructured, named bool) *held {
 	}
 	h.Restore, h.Settings = hold.Restore, adoption.Settings(hold)
 	_, h.quarantined = hold.AwaitsConsent()
-	h.byCommand = hold.ByCommand
 	if since, err := time.Parse(time.RFC3339, hold.Since); err == nil {
 		h.Since = &since
 	}
-	f.classify(h, hold)
+	f.classify(h)
 
 	return h
 }
 
 // classify decides whether release lifts a hold or leaves it alone.
-func (f *finder) classify(h *held, hold *adoption.Hold) {
+func (f *finder) classify(h *held) {
+	hold := h.hold
 	phase, known := f.survey.State.Restores[h.Restore]
 	if h.Phase = phase; !known && h.Restore != "" {
 		h.Phase = "Gone"
 	}
-	how := adoption.HowToRelease(h.object, hold)
 	release := xp.ReleaseOf(hold.Restore[strings.Index(hold.Restore, "/")+1:]).String()
 	switch {
-	case f.isUnasked(h, hold):
-		h.excluded, h.Code, h.Reason, h.Next = true, codeOfHold(h, hold), adoption.Why(h.object, hold), how
+	case f.isUnasked(h):
+		h.excluded, h.Code, h.Reason, h.Next = true, codeOfHold(h), adoption.Why(h.object, hold), adoption.HowToRelease(h.object, hold)
 	case f.restore != "", hold.ByCommand:
 	case h.Phase == diagnosis.PhaseUnread:
 		h.excluded = true
@@ -184,21 +182,21 @@ func (f *finder) classify(h *held, hold *adoption.Hold) {
 }
 
 // isUnasked reports whether a hold is lifted only for who asks for it in a way that they did not.
-func (f *finder) isUnasked(h *held, hold *adoption.Hold) bool {
-	if hold.Clone != "" && (!h.asked || !f.force) {
+func (f *finder) isUnasked(h *held) bool {
+	if h.hold.Clone != "" && (!h.asked || !f.force) {
 		return true
 	}
-	named := h.asked || h.byCommand && (f.namespace != "" || f.all)
+	named := h.asked || h.hold.ByCommand && (f.namespace != "" || f.all)
 
 	return (h.schedule || h.quarantined && f.restore == "") && !named
 }
 
 // codeOfHold returns why release lifts a hold only on request.
-func codeOfHold(h *held, hold *adoption.Hold) reason.Code {
+func codeOfHold(h *held) reason.Code {
 	switch {
-	case hold.Clone != "":
+	case h.hold.Clone != "":
 		return reason.CopyOfAnother
-	case hold.ByCommand:
+	case h.hold.ByCommand:
 		return reason.HeldByCommand
 	case h.schedule:
 		return reason.StartsOperations
@@ -251,15 +249,6 @@ func (s *holds) due() []*held {
 	return slices.DeleteFunc(slices.Clone(s.all), func(h *held) bool { return h.excluded })
 }
 
-func (s *holds) releases() []report.Release {
-	releases := []report.Release{}
-	for _, h := range s.all {
-		releases = append(releases, h.Release)
-	}
-
-	return releases
-}
-
 // problems returns a problem for each hold that was to be lifted and was not, or is not proven.
 func (s *holds) problems() []report.Problem {
 	var problems []report.Problem
@@ -283,17 +272,4 @@ func (s *holds) problems() []report.Problem {
 // unfinished reports whether a longer timeout could help.
 func (s *holds) unfinished() bool {
 	return slices.ContainsFunc(s.due(), func(h *held) bool { return h.Result == report.StillHeld || h.Result == report.Unproven })
-}
-
-// restores returns the Restores of the holds, and the one that was asked for if it exists.
-func (s *holds) restores(survey *live.Survey, asked string) []report.Restore {
-	names := sets.New[string]()
-	if _, ok := survey.Restores[asked]; ok {
-		names.Insert(asked)
-	}
-	for _, h := range s.all {
-		names.Insert(h.Restore)
-	}
-
-	return restoresNamed(survey, names)
 }

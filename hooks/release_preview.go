@@ -22,10 +22,6 @@ func (r *release) preview(ctx context.Context, s *live.Survey) error {
 
 			continue
 		}
-		hold, err := adoption.HoldOf(h.object)
-		if err != nil {
-			return err
-		}
 		plan, planned := plans[h.Object.ID()]
 		below := waits[h]
 		_, forged := r.key.HoldOf(h.object)
@@ -36,11 +32,11 @@ func (r *release) preview(ctx context.Context, s *live.Survey) error {
 		case !planned:
 			h.because(reason.NotRead.Messagef("too few of its composed resources can be read"))
 		case !plan.Failed.IsZero() || plan.Blocked:
-			h.Code, h.Reason = whyHeld(plan, hold)
+			h.Code, h.Reason = whyHeld(plan, h.hold)
 		case below != "":
 			h.because(reason.HeldBelow.Messagef("waiting for %s", below))
 		default:
-			h.Result, h.Steps = report.WouldRelease, expected(h, hold, plan)
+			h.Result, h.Steps = report.WouldRelease, expected(h, plan)
 		}
 		if h.Result != report.WouldWait {
 			continue
@@ -58,8 +54,8 @@ func (r *release) preview(ctx context.Context, s *live.Survey) error {
 }
 
 // expected returns the steps that lift a hold if nothing interferes.
-func expected(h *held, hold *adoption.Hold, plan adoption.Plan) []string {
-	u := h.object
+func expected(h *held, plan adoption.Plan) []string {
+	u, hold := h.object, h.hold
 	ownPause := hold.Paused != nil && *hold.Paused == "true"
 	var steps []string
 	if step, ok := hold.AwaitsConsent(); ok {

@@ -1,35 +1,36 @@
 package hooks
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
-func TestRestoresOfHolds(t *testing.T) {
-	failed, other := report.Restore{Name: "velero/failed", Phase: "Failed"}, report.Restore{Name: "velero/other", Phase: "Completed"}
-	survey := &live.Survey{Restores: map[string]report.Restore{failed.Name: failed, other.Name: other}}
-	hold := func(restore, phase string) *held {
-		return &held{Release: report.Release{Restore: restore, Phase: phase}}
-	}
+func TestReleaseReportsRestores(t *testing.T) {
+	failed := report.Restore{Name: "velero/gone", Phase: "Failed"}
 	cases := map[string]struct {
-		reason string
-		holds  []*held
-		asked  string
-		want   []report.Restore
+		reason  string
+		objects []*unstructured.Unstructured
+		asked   string
+		want    []report.Restore
 	}{
-		"Holding": {reason: "The report must name the Restore of a hold.", holds: []*held{hold(failed.Name, failed.Phase)}, want: []report.Restore{failed}},
-		"Gone":    {reason: "The report must name the Restore of a hold after its deletion.", holds: []*held{hold("velero/gone", "Gone")}, want: []report.Restore{{Name: "velero/gone", Phase: "Gone"}}},
-		"Asked":   {reason: "A requested Restore without holds can have failed.", asked: failed.Name, want: []report.Restore{failed}},
-		"Unknown": {reason: "A missing Restore has no known phase.", asked: "velero/unknown", want: []report.Restore{}},
+		"Holding": {reason: "The report must name the Restore of a hold.", objects: append(newLeftTree("1").all(), gone("Failed")), want: []report.Restore{failed}},
+		"Gone":    {reason: "The report must name the Restore of a hold after its deletion.", objects: newLeftTree("1").all(), want: []report.Restore{{Name: "velero/gone", Phase: "Gone"}}},
+		"Asked":   {reason: "A requested Restore without holds can have failed.", objects: []*unstructured.Unstructured{gone("Failed")}, asked: "gone", want: []report.Restore{failed}},
+		"None":    {reason: "A Restore without holds is of no interest.", objects: []*unstructured.Unstructured{gone("Failed")}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := (&holds{all: tc.holds}).restores(survey, tc.asked)
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			var got report.Report
+			if err := json.Unmarshal([]byte(newServer(tc.objects...).release(t, releaseArgs{restore: tc.asked}).out), &got); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got.Restores, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -52,7 +52,7 @@ func (s *server) release(t *testing.T, of releaseArgs) results {
 	o.velero, o.namespace, o.all = "velero", of.namespace, of.all
 	r := &release{
 		options: o, out: output{format: gocmp.Or(of.format, printer.JSON)}, restore: of.restore, dryRun: of.dryRun, force: of.force, yes: of.yes, timeout: of.timeout,
-		trustMarks: of.trustMarks, pause: time.Millisecond, settle: 10 * time.Millisecond, cluster: live.NewCluster(s, s),
+		trustMarks: of.trustMarks, pause: time.Millisecond, settle: 10 * time.Millisecond,
 	}
 	if of.timeout == 0 {
 		r.timeout = time.Minute
@@ -61,7 +61,7 @@ func (s *server) release(t *testing.T, of releaseArgs) results {
 	if err = r.prepare(of.names); err != nil {
 		err = &exit{code: ExitUsage, err: err}
 	} else {
-		err = failed(r.run(t.Context()))
+		err = failed(r.run(t.Context(), live.NewCluster(s, s)))
 	}
 	o.printError(err)
 	got := results{err: problems.String(), out: out.String(), Code: codeOf(err)}

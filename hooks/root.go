@@ -16,6 +16,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/klog/v2"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
@@ -25,9 +27,6 @@ import (
 
 // Name is the program's name.
 const Name = xp.Program
-
-// defaultVelero is Velero's usual namespace.
-const defaultVelero = "velero"
 
 // A Program is what main knows: the streams, and what this package must not import. Results go to
 // Out, progress and errors to Err.
@@ -115,7 +114,7 @@ Exit codes: 0 no problem, 1 the command failed, 2 wrong usage, 3 problems, 4 tim
 	flags.StringVarP(&o.namespace, "namespace", "n", "", "only objects in this namespace")
 	flags.BoolVarP(&o.all, "all-namespaces", "A", false, "objects in all namespaces, as without --namespace")
 	root.MarkFlagsMutuallyExclusive("namespace", "all-namespaces")
-	flags.StringVar(&o.velero, "velero-namespace", cmp.Or(os.Getenv("VELERO_NAMESPACE"), defaultVelero), "namespace of Velero; VELERO_NAMESPACE sets the default")
+	flags.StringVar(&o.velero, "velero-namespace", cmp.Or(os.Getenv("VELERO_NAMESPACE"), "velero"), "namespace of Velero; VELERO_NAMESPACE sets the default")
 	root.AddCommand(newInspect(o), newValidate(o), newRelease(o), newWait(o), newSettings(o), newExplain(o), newHold(o), newInstall(o), newVersion(root))
 	for _, c := range root.Commands() {
 		if c.Flags().Lookup("restore") != nil {
@@ -155,7 +154,7 @@ func newVersion(root *cobra.Command) *cobra.Command {
 
 // cluster connects to the cluster that the flags name.
 func (o *options) cluster() (*live.Cluster, error) {
-	c, err := live.Connect(live.WithKubeconfig(o.kubeconfig), live.WithContext(o.context))
+	c, err := live.Connect(o.kubeconfig, o.context)
 	if err != nil {
 		return nil, reason.NoCluster.Errorf("%w", err)
 	}
@@ -182,4 +181,26 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-time.After(d):
 		return nil
 	}
+}
+
+// completionTimeout limits a completion that reads the cluster: the user's shell waits for it.
+const completionTimeout = 5 * time.Second
+
+// completeContext returns the contexts of the kubeconfig.
+func (o *options) completeContext(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	names, _ := live.Contexts(o.kubeconfig) // What can't be read is not completed.
+
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeRestore returns the names of the Restores in Velero's namespace.
+func (o *options) completeRestore(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(c.Context(), completionTimeout)
+	defer cancel()
+	var names []string
+	if cluster, err := o.cluster(); err == nil {
+		_ = cluster.Each(ctx, live.KindRestore, o.velero, metav1.ListOptions{}, func(u *unstructured.Unstructured) { names = append(names, u.GetName()) })
+	}
+
+	return names, cobra.ShellCompDirectiveNoFileComp
 }

@@ -115,7 +115,7 @@ func (e effective) table() []byte {
 	}
 	for _, f := range e.Faults {
 		where := strings.TrimSuffix(f.Place+", "+f.Name, ", ")
-		fmt.Fprintf(&b, "  %s: %s\n    next: %s\n", reason.Clean(where), reason.Clean(f.Message().String()), reason.Clean(f.Next))
+		fmt.Fprintf(&b, "  %s: %s\n    next: %s\n", reason.Clean(where), reason.Message{Code: f.Code, Text: f.Reason}, reason.Clean(f.Next))
 	}
 
 	return b.Bytes()

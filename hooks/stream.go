@@ -40,16 +40,13 @@ func rawWriter(w io.Writer) io.Writer {
 	return w
 }
 
-// kubectlPrefix begins the names of programs that kubectl runs as its plugins. In the rest of such a
-// name, "-" separates words and "_" stands for "-" (kubernetes.io, Extend kubectl with plugins).
-const kubectlPrefix = "kubectl-"
-
 // typedAs returns what a user types to run a program: "kubectl crossplane-restore" if the program
-// is kubectl-crossplane_restore, and otherwise Name.
+// is kubectl-crossplane_restore, and otherwise Name. In the name of a plugin of kubectl, "-"
+// separates words and "_" stands for "-" (kubernetes.io, Extend kubectl with plugins).
 func typedAs(program string) string {
 	// A Windows path has backslashes on all systems.
 	base := strings.TrimSuffix(filepath.Base(strings.ReplaceAll(program, `\`, "/")), ".exe")
-	plugin, ok := strings.CutPrefix(base, kubectlPrefix)
+	plugin, ok := strings.CutPrefix(base, "kubectl-")
 	if !ok || plugin == "" {
 		return Name
 	}

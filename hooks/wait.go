@@ -12,6 +12,7 @@ import (
 	"github.com/vmware-tanzu/velero/pkg/label"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
@@ -218,12 +219,15 @@ func (w *wait) follow(ctx context.Context) (findings, error) {
 			return f, reason.NotFound.Errorf("there is no Restore %s/%s, and nothing that it has created; velero restore get lists them", w.velero, w.restore)
 		}
 		show(f)
-		isLate := !time.Now().Before(deadline)
-		switch hasEnded := f.hasEnded(); {
-		case len(f.pending) == 0 && !hasEnded:
-			return f, nil
-		case len(f.pending) == 0, hasEnded && isLate, hasEnded && !ended.IsZero() && (!f.canChange() || time.Since(ended) >= w.settle):
+		isDone, isLate := len(f.pending) == 0, !time.Now().Before(deadline)
+		hasEnded := f.restore != nil && !diagnosis.IsUnderWay(f.restore.Phase)
+		canChange := slices.ContainsFunc(f.pending, func(p pending) bool { return !p.stays })
+		hasSettled := !ended.IsZero() && (!canChange || time.Since(ended) >= w.settle)
+		switch {
+		case hasEnded && (isDone || isLate || hasSettled):
 			return f, w.howEnded(f)
+		case isDone:
+			return f, nil
 		case isLate:
 			late := reason.TimedOut.Errorf("cannot wait longer than %s, and these are not adopted:", w.timeout)
 

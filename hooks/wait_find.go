@@ -71,15 +71,6 @@ func (w *wait) find(ctx context.Context) findings {
 	return f
 }
 
-// hasEnded reports whether the Restore has ended.
-func (f *findings) hasEnded() bool { return f.restore != nil && !diagnosis.IsUnderWay(f.restore.Phase) }
-
-// canChange reports whether something that is pending can become adopted after the end of the
-// Restore.
-func (f *findings) canChange() bool {
-	return slices.ContainsFunc(f.pending, func(p pending) bool { return !p.stays })
-}
-
 // howEnded returns how the Restore has ended, with its errors and with what stays held; nil if it is
 // Completed and everything is adopted.
 func (w *wait) howEnded(f findings) error {

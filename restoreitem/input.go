@@ -26,7 +26,7 @@ func (a *Adopt) findInputs(i *item) {
 		if exists {
 			continue
 		}
-		in, known := noted(r)
+		in, known := noted[r]
 		came := a.requested.hasReached(was)
 		switch existed := in.Exists || came || wasAwaited(i, r); {
 		case existed && !xp.IsPaused(i.withoutHold()):

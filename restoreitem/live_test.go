@@ -167,7 +167,7 @@ func TestAdoptCosts(t *testing.T) {
 
 // A note from the backup is removed, also in a restore that does not use it.
 func TestAdoptTakesNotesOff(t *testing.T) {
-	for name, note := range map[string]xptest.Option{"MustInclude": xp.SetMustInclude, "MustRestore": xptest.Annotated(xp.AnnotationMustRestore, "true"), "Tree": xptest.RestoreFirst("a.b//c"), "Dangling": xptest.UnresolvedRefs()} {
+	for name, note := range map[string]xptest.Option{"MustInclude": xptest.Annotated(xp.AnnotationMustInclude, "true"), "MustRestore": xptest.Annotated(xp.AnnotationMustRestore, "true"), "Tree": xptest.RestoreFirst("a.b//c"), "Dangling": xptest.UnresolvedRefs()} {
 		out := adopt(t, live(), xptest.MR("b", note), restoreOf(nil))
 		if out.err != nil || out.object == nil || xp.HasBackupMetadata(out.object) {
 			t.Errorf("%s must not get into the cluster; got %+v", name, out)

@@ -29,13 +29,13 @@ func (a *Adopt) recoverName(i *item) error {
 	}
 	id, _ := xp.ProviderID(i.original)
 	name, known := externalname.Of(i.GroupVersionKind().GroupKind(), id, i.settings)
-	if !known || !name.Chosen && xp.IsDoubted(i.original) {
+	if !known || !name.Chosen && xp.HasFlag(i.original, xp.FieldDoubted) {
 		return nil
 	}
 	if other, err := a.managerOf(i, id, name); err != nil || other != nil {
 		return err
 	}
-	xp.SetExternalName(i.Unstructured, name.External)
+	xp.Annotate(i.Unstructured, xp.AnnotationExternalName, name.External)
 	i.recovered = true
 	i.log.WithField("externalName", name.External).Info("Restored with its provider's name for it as its external-name, as " + name.By)
 

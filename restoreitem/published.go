@@ -27,7 +27,7 @@ func (a *Adopt) awaitSecret(i *item, h *adoption.Hold) {
 	to := r
 	to.Namespace = targetNamespace(r.Namespace, i.restore)
 	brings, known := a.requested.secretOf(to)
-	h.Secret = known || xp.Published(i.original)
+	h.Secret = known || xp.HasFlag(i.original, xp.FieldPublished)
 	if h.Secret && !brings && excludesSecret(r, i.restore) {
 		h.SecretBy = restoreSecretCommand(r, to.Namespace, i.restore).String()
 	}
@@ -75,7 +75,7 @@ func (a *Adopt) requestSecret(i *item, r xp.Ref, out *velero.RestoreItemActionEx
 	to := r
 	to.Namespace = targetNamespace(r.Namespace, i.restore)
 	brings, known := a.requested.secretOf(to)
-	if brings || !known && !xp.Published(i.original) {
+	if brings || !known && !xp.HasFlag(i.original, xp.FieldPublished) {
 		return
 	}
 	if exists, err := a.cluster.Exists(context.Background(), to); err == nil && exists {
@@ -92,7 +92,7 @@ func (a *Adopt) requestSecret(i *item, r xp.Ref, out *velero.RestoreItemActionEx
 		by.as = xp.ReplaceUID(r.Name, i.carried)
 	}
 	a.requested.reached.Store(r.ID(), by)
-	xp.SetMustRestore(i.Unstructured)
+	xp.Annotate(i.Unstructured, xp.AnnotationMustRestore, "true")
 	out.AdditionalItems = append(out.AdditionalItems, velero.ResourceIdentifier{GroupResource: resourceSecrets, Namespace: r.Namespace, Name: r.Name})
 	out.WaitForAdditionalItems = true // Velero then tells when it has been to them.
 }
@@ -184,7 +184,7 @@ func (o *Order) publishedSecrets(item *unstructured.Unstructured, restore *veler
 	r, ok := xp.SecretRef(item)
 	to := r
 	to.Namespace = targetNamespace(r.Namespace, restore)
-	if !ok || !xp.Published(item) || o.requested.hasReached(to) {
+	if !ok || !xp.HasFlag(item, xp.FieldPublished) || o.requested.hasReached(to) {
 		return nil
 	}
 

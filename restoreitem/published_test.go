@@ -191,8 +191,8 @@ func TestAdoptAwaitsTheSecretThatTheBackupHas(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
-			if must := xp.HasAnnotation(u, xp.AnnotationMustRestore); must != (len(tc.want.First) > 0) || xp.Published(u) {
-				t.Errorf("%s\nasks Velero to ignore the filters: %v; notes are left: %v", tc.reason, must, xp.Published(u))
+			if must := xp.HasAnnotation(u, xp.AnnotationMustRestore); must != (len(tc.want.First) > 0) || xp.HasFlag(u, xp.FieldPublished) {
+				t.Errorf("%s\nasks Velero to ignore the filters: %v; notes are left: %v", tc.reason, must, xp.HasFlag(u, xp.FieldPublished))
 			}
 		})
 	}

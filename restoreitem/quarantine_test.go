@@ -110,7 +110,7 @@ func TestAdoptQuarantines(t *testing.T) {
 	}
 }
 
-func named(u *unstructured.Unstructured) { xp.SetExternalName(u, "external") }
+func named(u *unstructured.Unstructured) { xp.Annotate(u, xp.AnnotationExternalName, "external") }
 
 // inQuarantine returns an object as it is backed up in quarantine.
 func inQuarantine(u *unstructured.Unstructured) *unstructured.Unstructured {

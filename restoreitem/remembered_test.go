@@ -72,7 +72,7 @@ func TestAdoptTakesOverWithWhatItRemembers(t *testing.T) {
 			if diff := cmp.Diff(xp.InheritedPaths(backup), xp.InheritedPaths(kept), paths); diff != "" {
 				t.Errorf("-paths of the whole XR, +of what is remembered:\n%s", diff)
 			}
-			if r, ok := xp.SecretRef(kept); name == "v1" && (!ok || !xp.Published(kept) || r.Name != "s") {
+			if r, ok := xp.SecretRef(kept); name == "v1" && (!ok || !xp.HasFlag(kept, xp.FieldPublished) || r.Name != "s") {
 				t.Errorf("its Secret is lost: %v", r)
 			}
 			if !xp.IsComposite(kept) {

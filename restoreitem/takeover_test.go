@@ -125,7 +125,7 @@ func TestAdoptTakesOverWithItsSecret(t *testing.T) {
 	x := xptest.XR("x", xptest.UID("old"), xptest.PublishesTo("infra", "s"))
 	mr := xptest.MR("b", xptest.ControlledBy(x))
 	x = xptest.With(x, xptest.Refs(mr))
-	xp.SetPublished(x, true)
+	xp.SetFlag(x, xp.FieldPublished, true)
 	live := &cluster{objects: []*unstructured.Unstructured{xptest.XR("x", xptest.UID("new"), xptest.Without("spec", "resourceRefs"))}}
 	log, _ := logtest.NewNullLogger()
 	a := NewAdopt(Crossplane(), live, nil, log)

@@ -64,7 +64,7 @@ func TestVersions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &reader{
 				limits: Default(), packer: pack.New(), items: map[xp.Item]pack.Object{}, versions: map[xp.Item]string{},
-				resources: map[schema.GroupResource]schema.GroupResource{}, backup: &Backup{Versions: map[schema.GroupResource]string{}}, hasFormat: true,
+				backup: &Backup{Format: "1.1.0", Versions: map[schema.GroupResource]string{}},
 			}
 			for _, version := range tc.dirs {
 				f := file{name: dir + version + "cluster/b.json", content: bucket}

@@ -43,14 +43,11 @@ var errNoObject = errors.New("cannot decode it: it is not a Kubernetes object in
 func check(i xp.Item, o pack.Object) error {
 	r := Item{Item: named(i, o), object: o}.Ref()
 	gv, err := schema.ParseGroupVersion(r.APIVersion)
-	if err != nil || r.Kind == "" {
+	if err != nil || r.Kind == "" || r.APIVersion == "" {
 		return errNoObject
 	}
 	if !o.IsObject("metadata") {
 		return errors.New("it has no metadata")
-	}
-	if r.APIVersion == "" {
-		return errors.New("it has no kind or no apiVersion")
 	}
 	if gv.Group != i.Group {
 		return fmt.Errorf("it is of the group %q, and its path is of another group", gv.Group)

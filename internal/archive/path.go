@@ -2,6 +2,7 @@ package archive
 
 import (
 	"path"
+	"path/filepath"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,22 +33,12 @@ type place struct {
 // clean returns a cleaned path. It fails if the path leads out of the archive: only an attacker who
 // wants to overwrite files on extraction writes such a path.
 func clean(name string) (string, error) {
-	if strings.ContainsAny(name, "\\\x00") || path.IsAbs(name) || !isLocal(name) {
+	if strings.ContainsAny(name, "\\\x00") || !filepath.IsLocal(name) {
 		return "", reason.BackupUnreadable.Errorf(
 			"cannot accept the entry %q: its path leads out of the archive, which no path of Velero does; find out who wrote it", name)
 	}
 
 	return path.Clean(name), nil
-}
-
-func isLocal(name string) bool {
-	for part := range strings.SplitSeq(name, "/") {
-		if part == ".." {
-			return false
-		}
-	}
-
-	return name != ""
 }
 
 // parse parses the path of an item; ok is false for any other path.

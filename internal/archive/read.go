@@ -1,8 +1,14 @@
+// Package archive reads Velero's backups as "velero backup download" writes them: a gzipped tarball
+// with a JSON file for each item. It reads a stream and writes no file. A backup is not trusted:
+// anyone with write access to the bucket or to an object in the cluster can have changed it. hooks
+// and the dry run import the package. Start reading at Read.
 package archive
 
 import (
 	"archive/tar"
+	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -10,6 +16,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unique"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -56,8 +63,7 @@ func Read(ctx context.Context, from io.Reader, limits Limits) (*Backup, error) {
 	defer stop() //nolint:errcheck // It never fails.
 	r := &reader{
 		limits: limits, stream: stream, packer: pack.New(), items: map[xp.Item]pack.Object{}, versions: map[xp.Item]string{},
-		resources: map[schema.GroupResource]schema.GroupResource{},
-		backup:    &Backup{Versions: map[schema.GroupResource]string{}},
+		backup: &Backup{Versions: map[schema.GroupResource]string{}},
 	}
 	if err := r.read(); err != nil {
 		return nil, err
@@ -75,13 +81,10 @@ type reader struct {
 	items  map[xp.Item]pack.Object
 	// content is the buffer for an entry.
 	content bytes.Buffer
-	// resources interns the resources of items.
-	resources map[schema.GroupResource]schema.GroupResource
 	// versions are the directories of items that were found in a version's directory.
-	versions  map[xp.Item]string
-	kept      int64
-	entries   int64
-	hasFormat bool
+	versions map[xp.Item]string
+	kept     int64
+	entries  int64
 }
 
 func (r *reader) read() error {
@@ -140,7 +143,7 @@ func (r *reader) entry(header *tar.Header, content io.Reader) error {
 		return r.format(name, content)
 	}
 	p, ok := parse(name)
-	p.GroupResource = r.resource(p.GroupResource)
+	p.GroupResource = unique.Make(p.GroupResource).Value() // Many items share the memory of its name.
 	switch {
 	case !ok:
 		r.flaw(Flaw{Path: name, Why: "it is not where Velero stores items", Ignored: true})
@@ -165,20 +168,9 @@ func (r *reader) format(name string, content io.Reader) error {
 	if err != nil {
 		return reason.BackupUnreadable.Errorf("cannot read the entry %q: %w; %s", name, explained(err), downloadHint)
 	}
-	r.backup.Format, r.hasFormat = strings.TrimSpace(string(b)), true
+	r.backup.Format = strings.TrimSpace(string(b))
 
 	return nil
-}
-
-// resource interns a resource, since many items have the same one.
-func (r *reader) resource(of schema.GroupResource) schema.GroupResource {
-	shared, ok := r.resources[of]
-	if !ok {
-		shared = schema.GroupResource{Group: strings.Clone(of.Group), Resource: strings.Clone(of.Resource)}
-		r.resources[shared] = shared
-	}
-
-	return shared
 }
 
 // versioned records an item in a version's directory. Velero restores the copy above it, unless its
@@ -227,7 +219,7 @@ func (r *reader) keep(name string, size int64) error {
 func (r *reader) flaw(f Flaw) { r.backup.Flaws = append(r.backup.Flaws, f) }
 
 func (r *reader) finish() (*Backup, error) {
-	if !r.hasFormat && len(r.items) == 0 {
+	if r.backup.Format == "" && len(r.items) == 0 {
 		return nil, reason.BackupUnreadable.Errorf("it has neither items nor metadata/version, so it is not a backup of Velero; %s", downloadHint)
 	}
 	found := map[xp.Item]bool{}
@@ -248,14 +240,26 @@ func (r *reader) finish() (*Backup, error) {
 	}
 	slices.SortFunc(r.backup.Items, func(a, b Item) int { return compare(a.Item, b.Item) })
 	slices.SortFunc(r.backup.Flaws, func(a, b Flaw) int {
-		if n := compare(a.Item, b.Item); n != 0 {
-			return n
-		}
-
-		return strings.Compare(a.Path+a.Why, b.Path+b.Why)
+		return cmp.Or(compare(a.Item, b.Item), strings.Compare(a.Path+a.Why, b.Path+b.Why))
 	})
 
 	return r.backup, nil
+}
+
+// readAhead returns a reader that reads from another one in the background: decompressing a backup
+// takes as long as decoding it. Once it is stopped, from may be read until the next block is full.
+func readAhead(from io.Reader) (ahead io.Reader, stop func() error) {
+	const block = 256 << 10
+	out, in := io.Pipe()
+	go func() {
+		// A pipe has no buffer, so both of its ends have one: one block is read while another is
+		// decoded.
+		b := bufio.NewWriterSize(in, block)
+		_, err := b.ReadFrom(from)
+		in.CloseWithError(cmp.Or(err, b.Flush()))
+	}()
+
+	return bufio.NewReaderSize(out, block), out.Close
 }
 
 // explained adds to an error that the file is truncated or damaged, if that is the cause.

@@ -12,8 +12,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// checkSecrets finds connection secrets that the backup lacks although it has their publisher. A
-// password may exist nowhere else.
+// checkSecrets finds missing connection secrets. A password may exist nowhere else.
 func (d *diagnosis) checkSecrets() {
 	for _, u := range d.with(isPublishing) {
 		r, _ := xp.SecretRef(u.full())
@@ -25,37 +24,32 @@ func (d *diagnosis) checkSecrets() {
 	}
 }
 
-// checkInputs finds Secrets that the backup lacks although an MR's provider reads them. Without one
-// the provider may generate another password than the one in use.
+// checkInputs finds missing Secrets that the provider of an MR reads.
 func (d *diagnosis) checkInputs() {
 	reported := map[xp.Ref]bool{}
 	for _, o := range d.with(isManaged | isNew) {
 		mr := o.source.Part(shapeInput)
 		noted := xp.Inputs(mr)
 		for _, r := range xp.InputSecrets(mr) {
-			if in, known := noted(r); known && !in.Exists {
-				continue // It did not exist at backup time, so a restore does not wait for it.
-			}
-			if d.get(r) != nil || d.IsUnread(r) || reported[r] {
+			// What did not exist at backup time, no restore waits for.
+			if in, known := noted[r]; known && !in.Exists || d.get(r) != nil || d.IsUnread(r) || reported[r] {
 				continue
 			}
 			reported[r] = true
-			if state, ok := xp.StateIn(r.Name); ok {
-				d.add(reason.InputMissing, report.Warning, r, state.Keeper+" keeps the "+state.What+" of "+o.String()+" in it, and it is not in the backup",
-					"back up its namespace too, unless the "+state.What+" is in another cluster. Without it "+state.Again+", so a restore holds what needs it until it "+
-						"exists")
-
-				continue
-			}
-			d.add(reason.InputMissing, report.Warning, r, "the provider of "+o.String()+" reads it, and it is not in the backup",
+			why, next := "the provider of "+o.String()+" reads it, and it is not in the backup",
 				"back up its namespace too, or set provider-credentials to include. Without it the provider fails, or generates another password than the one in "+
-					"use, so a restore holds what names it until it exists")
+					"use, so a restore holds what names it until it exists"
+			if state, ok := xp.StateIn(r.Name); ok {
+				why = state.Keeper + " keeps the " + state.What + " of " + o.String() + " in it, and it is not in the backup"
+				next = "back up its namespace too, unless the " + state.What + " is in another cluster. Without it " + state.Again +
+					", so a restore holds what needs it until it exists"
+			}
+			d.add(reason.InputMissing, report.Warning, r, why, next)
 		}
 	}
 }
 
-// checkServiceAccounts finds settings that were added to the ServiceAccount of one package
-// revision. The ServiceAccount of another revision has another name.
+// checkServiceAccounts finds what users added to the ServiceAccount of one package revision.
 func (d *diagnosis) checkServiceAccounts() {
 	for _, o := range d.with(isCustomizedAccount) {
 		u := o.full()
@@ -90,8 +84,7 @@ func (d *diagnosis) checkHeld() {
 	}
 }
 
-// checkUIDs finds composed objects that have the UID of an XR above them, or of its claim, in a field
-// that a restore can't carry over to the new UID.
+// checkUIDs finds UIDs of XRs and claims above an object that a restore can't replace in it.
 func (d *diagnosis) checkUIDs() {
 	const next = "let the Composition take the value from a name, the namespace, or a label or field of the XR that has the old value, then back up again. "
 	for _, o := range d.with(isComposed) {
@@ -124,8 +117,7 @@ func (d *diagnosis) checkUIDs() {
 	}
 }
 
-// uidsAbove returns the UIDs of the XRs above an object and of their claim, and which of them are
-// claims.
+// uidsAbove returns the UIDs of the XRs and claims above an object, and which are of claims.
 func (d *diagnosis) uidsAbove(o *object) (uids []types.UID, claims map[types.UID]bool) {
 	const most = 16
 	uids, claims = []types.UID{o.controller}, map[types.UID]bool{} // The backup can lack the XR.

@@ -168,8 +168,7 @@ func (d *diagnosis) isHeldOrDeleting(u *object) bool {
 	return d.of == Cluster && u.is(isMarked|isDeleting)
 }
 
-// checkOrphans finds resources that an XR once composed and that no XR lists. checkUsages covers
-// Usages.
+// checkOrphans finds what an XR once composed and no XR lists, except for Usages.
 func (d *diagnosis) checkOrphans() {
 	for _, o := range d.with(isComposed) {
 		if o.is(isUsage|isClaim|isForged) || len(d.listers(o)) > 0 {
@@ -206,9 +205,16 @@ func (d *diagnosis) addOrphan(u *unstructured.Unstructured, c metav1.OwnerRefere
 		Next: "nothing updates or deletes it. If another resource took its place, delete it and keep its external resource (managementPolicies without Delete). " +
 			"Otherwise add it to the resourceRefs of its XR",
 	}
+	xrs := []*object{owner}
+	if owner == nil {
+		xrs = d.rootsOf(u)
+	}
+	for _, xr := range xrs {
+		p.Others = append(p.Others, xr.Ref)
+	}
 	if restore := xp.Label(u, xp.LabelRestore); restore != "" {
 		p.Reason += "; the restore " + restore + " brought it back"
-		if xr, r, ok := d.replacementOf(u, owner); ok {
+		if xr, r, ok := d.replacementOf(u, xrs); ok {
 			p.Reason += ", and " + xr.String() + " lists " + r.String() + " in its place, which is newer: Crossplane reconciled the XR without its hold"
 			p.Next = `choose which of the two to keep before you delete one: docs/gitops.md, "The hold was taken off"`
 		} else if owner == nil && c.UID == "" && d.lacksXR(u) {
@@ -218,7 +224,6 @@ func (d *diagnosis) addOrphan(u *unstructured.Unstructured, c metav1.OwnerRefere
 	}
 	switch {
 	case owner != nil:
-		p.Others = []xp.Ref{owner.Ref}
 	case c.UID != "":
 		p.Reason += fmt.Sprintf("; its controller %s %s does not exist with the UID %s", c.Kind, c.Name, c.UID)
 		if !d.unserved[schema.FromAPIVersionAndKind(c.APIVersion, c.Kind).GroupKind()] {
@@ -232,11 +237,6 @@ func (d *diagnosis) addOrphan(u *unstructured.Unstructured, c metav1.OwnerRefere
 		p.Severity = report.Warning // An XR of an unread kind may list it.
 		p.Reason += " of those that could be read"
 	}
-	if owner == nil {
-		for _, xr := range d.rootsOf(u) {
-			p.Others = append(p.Others, xr.Ref)
-		}
-	}
 	d.found = append(d.found, p)
 }
 
@@ -247,8 +247,7 @@ func (d *diagnosis) rootsOf(u *unstructured.Unstructured) []*object {
 	})
 }
 
-// lacksXR reports whether the XR that composed u does not exist: that in its mark, or the root of its
-// tree.
+// lacksXR reports whether neither the XR in the mark of u nor the root of its tree exists.
 func (d *diagnosis) lacksXR(u *unstructured.Unstructured) bool {
 	if h, err := adoption.HoldOf(u); err == nil && h != nil && h.Owner != nil {
 		return d.get(*h.Owner) == nil
@@ -257,13 +256,9 @@ func (d *diagnosis) lacksXR(u *unstructured.Unstructured) bool {
 	return len(d.rootsOf(u)) == 0
 }
 
-// replacementOf returns the resource that an XR lists in place of a restored one: a younger one of
-// the same kind that no restore created.
-func (d *diagnosis) replacementOf(u *unstructured.Unstructured, owner *object) (xr *object, r xp.Ref, ok bool) {
-	xrs := []*object{owner}
-	if owner == nil {
-		xrs = d.rootsOf(u)
-	}
+// replacementOf returns the resource that one of the XRs lists in place of a restored one: a younger
+// one of the same kind that no restore created.
+func (d *diagnosis) replacementOf(u *unstructured.Unstructured, xrs []*object) (xr *object, r xp.Ref, ok bool) {
 	for _, xr := range xrs {
 		for _, r := range xr.refs {
 			other := d.get(r)
@@ -276,15 +271,9 @@ func (d *diagnosis) replacementOf(u *unstructured.Unstructured, owner *object) (
 	return nil, xp.Ref{}, false
 }
 
-// checkUsages finds Usages that XRs have left behind. They block a deletion although nothing uses
-// the object any more.
+// checkUsages finds Usages that XRs have left behind: they block a deletion for nothing.
 func (d *diagnosis) checkUsages() {
-	var composed []*unstructured.Unstructured
-	for _, u := range fullObjects(d.with(isUsage)) {
-		if u.GetLabels()[xp.LabelComposite] != "" {
-			composed = append(composed, u)
-		}
-	}
+	composed := slices.DeleteFunc(fullObjects(d.with(isUsage)), func(u *unstructured.Unstructured) bool { return xp.Label(u, xp.LabelComposite) == "" })
 	if len(composed) == 0 {
 		return
 	}
@@ -296,15 +285,11 @@ func (d *diagnosis) checkUsages() {
 		if d.of == Backup {
 			next = "a restore leaves it out; in the source cluster, " + next
 		}
-		d.found = append(d.found, report.Problem{
-			Code: reason.UsageLeftBehind, Severity: report.Error, Object: xp.RefTo(left.Usage), Others: []xp.Ref{xp.RefTo(left.XR)},
-			Reason: left.Why + "; it protects " + xp.Protected(left.Usage), Next: next,
-		})
+		d.add(reason.UsageLeftBehind, report.Error, xp.RefTo(left.Usage), left.Why+"; it protects "+xp.Protected(left.Usage), next, xp.RefTo(left.XR))
 	}
 }
 
-// isSoonGone reports whether a Usage is being deleted and may soon be gone. Crossplane keeps it
-// until the using object is gone.
+// isSoonGone reports whether a Usage is being deleted. Crossplane keeps it until its user is gone.
 func (d *diagnosis) isSoonGone(usage *unstructured.Unstructured) bool {
 	deleted := usage.GetDeletionTimestamp()
 	if deleted == nil {

@@ -28,18 +28,15 @@ type ClusterState struct {
 	Now time.Time
 	// Plans are the release plans of held objects.
 	Plans map[xp.ID]adoption.Plan
-	// Restores are the phases of Velero's Restores, by namespace/name. PhaseUnread stands for one
-	// that could not be read.
+	// Restores are the phases of Velero's Restores, by namespace/name.
 	Restores map[string]string
 	// Installation is the Crossplane that runs; nil if unknown.
 	Installation *adoption.Installation
-	// Inactive returns the name of a kind's ManagedResourceDefinition if that is not active, and ""
-	// otherwise. nil means that the cluster cannot be asked.
+	// Inactive returns the name of a kind's ManagedResourceDefinition, "" if that is active.
 	Inactive func(schema.GroupKind) string
 }
 
-// inactive calls Inactive, and returns "" if it is nil or the kind has no
-// ManagedResourceDefinition.
+// inactive calls Inactive, if it is not nil and the kind can have a ManagedResourceDefinition.
 func (s ClusterState) inactive(gk schema.GroupKind) string {
 	if s.Inactive == nil || !xp.IsCustomGroup(gk.Group) || xp.IsCrossplaneGroup(gk.Group) {
 		return ""
@@ -86,8 +83,7 @@ type diagnosis struct {
 	found []report.Problem
 	// managerCounts caches countManagers, by kind and external-name.
 	managerCounts map[schema.GroupKind]map[string]int
-	// unsure are the reasons of the problems of MRs without a certain identity, by code and object;
-	// nil until shortened needs them.
+	// unsure caches the reasons of identity problems by code and object for shortened.
 	unsure map[string]string
 }
 
@@ -102,8 +98,8 @@ func (d *diagnosis) checkBoth() {
 	d.checkUnread()
 }
 
-func (d *diagnosis) add(code reason.Code, severity report.Severity, r xp.Ref, why, next string) {
-	d.found = append(d.found, report.Problem{Code: code, Severity: severity, Object: r, Reason: why, Next: next})
+func (d *diagnosis) add(code reason.Code, severity report.Severity, r xp.Ref, why, next string, others ...xp.Ref) {
+	d.found = append(d.found, report.Problem{Code: code, Severity: severity, Object: r, Others: others, Reason: why, Next: next})
 }
 
 func (d *diagnosis) sorted() []report.Problem {

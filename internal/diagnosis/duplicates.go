@@ -24,8 +24,7 @@ type name struct {
 // bounds the number of comparisons.
 const maxShared = 16
 
-// checkDuplicates finds MRs that manage the same external resource. Each of them updates it, and
-// the first one to be deleted deletes it.
+// checkDuplicates finds MRs that manage the same external resource.
 func (d *diagnosis) checkDuplicates() {
 	named, identified := map[name][]*unstructured.Unstructured{}, map[name]*unstructured.Unstructured{}
 	for _, mr := range fullObjects(d.with(isManaged | isNew)) {
@@ -34,40 +33,40 @@ func (d *diagnosis) checkDuplicates() {
 			continue
 		}
 		n := name{group: xp.GroupFamily(mr.GroupVersionKind().Group), kind: mr.GetKind(), config: configOf(mr), external: external}
-		others := named[n]
-		if len(others) < maxShared {
+		duplicate := identify(identified, n, mr)
+		if duplicate != nil && differ(mr, duplicate) {
+			duplicate = nil
+		}
+		if others := named[n]; len(others) < maxShared {
 			named[n] = append(others, mr)
+			at := slices.IndexFunc(others, func(other *unstructured.Unstructured) bool { return !differ(mr, other) })
+			if duplicate == nil && at >= 0 && !haveOwnNames(mr, others[at]) {
+				duplicate = others[at]
+			}
 		}
-		if other := identify(identified, n, mr); other != nil && !differ(mr, other) {
-			d.addDuplicate(severityOf(mr, other), mr, other)
-
-			continue
-		}
-		if len(others) == maxShared {
-			continue
-		}
-		at := slices.IndexFunc(others, func(other *unstructured.Unstructured) bool { return !differ(mr, other) })
-		switch {
-		case at < 0:
-		case isOwnName(mr) && isOwnName(others[at]) && (identifierOf(mr, "id") == "" || identifierOf(mr, "id") != identifierOf(others[at], "id")):
-			// Object names are unique in a namespace only, and so are external-names made of them.
-		default:
-			d.addDuplicate(severityOf(mr, others[at]), mr, others[at])
+		if duplicate != nil {
+			d.addDuplicate(mr, duplicate)
 		}
 	}
 }
 
-func (d *diagnosis) addDuplicate(severity report.Severity, mr, other *unstructured.Unstructured) {
-	manages := "manages"
-	if severity == report.Warning {
-		manages = "may manage"
+func (d *diagnosis) addDuplicate(mr, other *unstructured.Unstructured) {
+	severity, manages := report.Error, "manages"
+	if !areSame(mr, other) {
+		severity, manages = report.Warning, "may manage"
 	}
-	d.found = append(d.found, report.Problem{
-		Code: reason.Duplicated, Severity: severity, Object: xp.RefTo(mr), Others: []xp.Ref{xp.RefTo(other)},
-		Reason: fmt.Sprintf("it %s the same external resource as %s: both have the external-name %s", manages, xp.String(other),
-			mr.GetAnnotations()[xp.AnnotationExternalName]),
-		Next: `decide which of the two manages it, set managementPolicies: ["Observe"] on the other, and then delete that`,
-	})
+	why := fmt.Sprintf("it %s the same external resource as %s: both have the external-name %s", manages, xp.String(other),
+		xp.Annotation(mr, xp.AnnotationExternalName))
+	d.add(reason.Duplicated, severity, xp.RefTo(mr), why,
+		`decide which of the two manages it, set managementPolicies: ["Observe"] on the other, and then delete that`, xp.RefTo(other))
+}
+
+// haveOwnNames reports whether the external-names of two MRs may come from their own names, and their
+// providers have not given both one id. Object names are unique in a namespace only.
+func haveOwnNames(a, b *unstructured.Unstructured) bool {
+	id := identifierOf(a, "id")
+
+	return isOwnName(a) && isOwnName(b) && (id == "" || id != identifierOf(b, "id"))
 }
 
 // changesOutside reports whether an MR's provider may change or delete its external resource. A
@@ -88,8 +87,7 @@ func changesOutside(mr *unstructured.Unstructured) bool {
 	return deletion != "Orphan" && may("Delete")
 }
 
-// configOf returns the name of an MR's ProviderConfig, which stands for the account. A namespaced
-// one includes its namespace.
+// configOf returns the name of an MR's ProviderConfig, which stands for the account.
 func configOf(mr *unstructured.Unstructured) string {
 	ref, _, _ := unstructured.NestedStringMap(mr.Object, "spec", "providerConfigRef")
 	if ref["kind"] == "ProviderConfig" && mr.GetNamespace() != "" {
@@ -128,21 +126,15 @@ func identify(seen map[name]*unstructured.Unstructured, n name, mr *unstructured
 	return found
 }
 
-// severityOf returns how certain it is that two MRs, which differ in no place, manage the same
+// areSame reports whether it is certain that two MRs, which differ in no place, manage the same
 // resource. Two external-names made of the MRs' names, or identifiers without an account, can be
 // from different accounts.
-func severityOf(a, b *unstructured.Unstructured) report.Severity {
-	for _, field := range identifiers {
+func areSame(a, b *unstructured.Unstructured) bool {
+	return configOf(a) == configOf(b) && (!isOwnName(a) || !isOwnName(b)) || slices.ContainsFunc(identifiers, func(field string) bool {
 		id := identifierOf(a, field)
-		if id != "" && id == identifierOf(b, field) && (field != "id" || strings.ContainsAny(id, "/:")) {
-			return report.Error
-		}
-	}
-	if configOf(a) != configOf(b) || isOwnName(a) && isOwnName(b) {
-		return report.Warning
-	}
 
-	return report.Error
+		return id != "" && id == identifierOf(b, field) && (field != "id" || strings.ContainsAny(id, "/:"))
+	})
 }
 
 // differ reports whether two MRs with one external-name manage different resources: their

@@ -15,42 +15,27 @@ import (
 func (d *diagnosis) checkIdentities() {
 	for _, o := range d.with(isUnsure) {
 		mr := o.full()
-		identity := xp.IdentityOf(mr)
-		code := reason.IdentityMissing
-		switch identity {
-		case xp.CreatePending:
-			code = reason.CreatePending
-		case xp.Recoverable, xp.Unknown:
-			if !xp.MayCreate(mr) {
-				continue
-			}
-		case xp.Known:
-			d.addUnfound(mr)
-
-			continue
-		case xp.NeverCreated:
-			continue
+		switch identity := xp.IdentityOf(mr); {
+		case identity == xp.Known && d.of == Backup && xp.IsNeverObserved(mr): // In a cluster it is not Ready, which checkConditions reports.
+			d.add(reason.NotObserved, report.Warning, o.Ref,
+				"it has an external-name, and at the backup upjet had found nothing under it: its status.atProvider is empty", "back up again when it is Ready. A "+
+					"restore lets it only observe until its provider finds its external resource, and creates none, unless a setting changes that")
+		case identity == xp.Known, identity == xp.NeverCreated:
+		case identity == xp.CreatePending:
+			d.addUnsure(mr, reason.CreatePending, identity)
+		case xp.MayCreate(mr):
+			d.addUnsure(mr, reason.IdentityMissing, identity)
 		}
-		d.addUnsure(mr, code, identity)
-	}
-}
-
-// addUnfound warns that upjet had not observed an MR's external resource at backup time. In a
-// cluster such an MR is not Ready, which checkConditions reports.
-func (d *diagnosis) addUnfound(mr *unstructured.Unstructured) {
-	if d.of == Backup && xp.IsNeverObserved(mr) {
-		d.add(reason.NotObserved, report.Warning, xp.RefTo(mr),
-			"it has an external-name, and at the backup upjet had found nothing under it: its status.atProvider is empty", "back up again when it is Ready. A restore "+
-				"lets it only observe until its provider finds its external resource, and creates none, unless a setting changes that")
 	}
 }
 
 // addUnsure adds the problem of an MR without a certain identity, unless it is normal.
 func (d *diagnosis) addUnsure(mr *unstructured.Unstructured, code reason.Code, identity xp.Identity) {
+	r := xp.RefTo(mr)
 	id, _ := xp.ProviderID(mr)
 	name, known := d.nameOf(mr, id)
 	if known && d.of == Backup && identity == xp.Recoverable {
-		d.add(code, report.Warning, xp.RefTo(mr), "it has no external-name, and a restore gives it "+name.External+", as "+name.By+", unless a setting changes that",
+		d.add(code, report.Warning, r, "it has no external-name, and a restore gives it "+name.External+", as "+name.By+", unless a setting changes that",
 			"in the source cluster, set its annotation "+xp.AnnotationExternalName+" to that: its provider can create a second external resource when it restarts")
 
 		return
@@ -69,7 +54,7 @@ func (d *diagnosis) addUnsure(mr *unstructured.Unstructured, code reason.Code, i
 	}
 	switch {
 	case d.of == Cluster && code == reason.IdentityMissing && adoption.IsMarked(mr):
-		next += "; if it does not exist, have it created: " + xp.NewCommand(xp.Program, "release", "--force").On(xp.RefTo(mr).Path()).String()
+		next += "; if it does not exist, have it created: " + xp.NewCommand(xp.Program, "release", "--force").On(r.Path()).String()
 	case d.of == Cluster:
 	case xp.IsPaused(mr):
 		next += ". It is paused, and a restore leaves it paused: do that before a user unpauses it, or do it in the source cluster and back up again"
@@ -77,7 +62,7 @@ func (d *diagnosis) addUnsure(mr *unstructured.Unstructured, code reason.Code, i
 		next += ". A restore holds it until then. If the source cluster still runs, do it there and back up again"
 	}
 	if severity := d.identitySeverity(mr, code); severity != "" {
-		d.add(code, severity, xp.RefTo(mr), why, next)
+		d.add(code, severity, r, why, next)
 	}
 }
 
@@ -86,7 +71,7 @@ func (d *diagnosis) addUnsure(mr *unstructured.Unstructured, code reason.Code, i
 func (d *diagnosis) nameOf(mr *unstructured.Unstructured, id string) (externalname.Name, bool) {
 	gk := mr.GroupVersionKind().GroupKind()
 	name, known := externalname.Known(gk, id)
-	if !known || xp.IsDoubted(mr) || d.countManagers(gk)[id] > 1 {
+	if !known || xp.HasFlag(mr, xp.FieldDoubted) || d.countManagers(gk)[id] > 1 {
 		return externalname.Name{}, false
 	}
 

@@ -87,7 +87,6 @@ const (
 	// isUnlisted is an XR whose resourceRefs cannot be read.
 	isUnlisted
 	isUsage
-	isDefinition
 	isManaged
 	// isNew waits for a user's consent. At backup time no controller had reconciled it, so it lacks the
 	// signs of an MR.
@@ -102,12 +101,9 @@ const (
 	isPublishing
 	isNative
 	isModern
-	// isInstallation is a Deployment of Crossplane.
-	isInstallation
 	// isCustomizedAccount is a ServiceAccount of a package revision with added settings.
 	isCustomizedAccount
-	// isNewer was backed up by a newer version of this plugin, in a format that this version cannot
-	// read.
+	// isNewer was backed up by a newer version of this plugin, in a format that this one can't read.
 	isNewer
 )
 
@@ -121,7 +117,6 @@ func newObject(s Source, u *unstructured.Unstructured) *object {
 	o.set(isComposite, composite && !claim)
 	o.set(isForged, claim && composite)
 	o.set(isUsage, xp.IsUsage(u))
-	o.set(isDefinition, xp.IsDefinition(u))
 	o.set(isManaged, xp.IsManaged(u))
 	o.set(isNew, roleOf(o) == report.RoleOther && awaitsConsent(u))
 	o.set(isPlatform, xp.IsPlatform(u) || xp.IsPackage(u))
@@ -133,7 +128,6 @@ func newObject(s Source, u *unstructured.Unstructured) *object {
 	o.set(isPublishing, publishes && o.is(isClaim|isComposite|isForged|isManaged))
 	o.set(isNative, xp.IsNative(u))
 	o.set(isModern, xp.NeedsV2(u))
-	o.set(isInstallation, adoption.IsOfCrossplane(u))
 	o.set(isNewer, xp.CheckFormat(u) != nil)
 	o.set(isCustomizedAccount, xp.IsNamedAfterRevision(u) && len(xp.AddedSettings(u)) > 0)
 

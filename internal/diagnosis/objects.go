@@ -115,8 +115,7 @@ func (o *Objects) listers(of *object) []*object {
 	return o.listed[of]
 }
 
-// AddUnread records that the user may not read a kind, and why. A missing object of it proves
-// nothing.
+// AddUnread records that the user may not read a kind, and why.
 func (o *Objects) AddUnread(gk schema.GroupKind, why string) { o.unread[gk] = why }
 
 // AddBroken records that the API server fails to list a kind, and why.
@@ -169,8 +168,7 @@ func (o *Objects) ofKind(gk schema.GroupKind) []*object {
 	return slices.DeleteFunc(slices.Clone(o.sortedAll()), func(u *object) bool { return u.GroupVersionKind().GroupKind() != gk })
 }
 
-// Missing returns the objects that XRs and claims reference and that were not added, unless their
-// kind is unread.
+// Missing returns what XRs and claims reference and what was not added, except for unread kinds.
 func (o *Objects) Missing() []xp.Ref {
 	var missing []xp.Ref
 	need := func(r xp.Ref, ok bool) {
@@ -248,8 +246,7 @@ func (o *Objects) Composed() []schema.GroupVersionKind {
 // UnreadKinds returns the kinds that could not be read, and why.
 func (o *Objects) UnreadKinds() map[schema.GroupKind]string { return maps.Clone(o.unread) }
 
-// IsUnread reports whether the object that r names could not be read, so that its absence proves
-// nothing.
+// IsUnread reports whether r could not be read, so that its absence proves nothing.
 func (o *Objects) IsUnread(r xp.Ref) bool {
 	return o.unreadable[r.ID()] || o.isUnreadKind(r.APIVersion, r.Kind) || o.namespace != "" && r.Namespace != "" && r.Namespace != o.namespace
 }

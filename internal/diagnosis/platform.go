@@ -21,7 +21,7 @@ func revisionRef(xr *object) xp.Ref {
 
 // checkPlatform finds XRs whose CompositionRevision or XRD is not in the backup.
 func (d *diagnosis) checkPlatform() {
-	definitions := fullObjects(d.with(isDefinition))
+	definitions := fullObjects(d.ofKind(xp.KindDefinition.GroupKind()))
 	for _, xr := range d.with(isComposite) {
 		if revision := revisionRef(xr); revision.Name != "" && d.get(revision) == nil {
 			d.add(reason.RevisionMissing, report.Error, xr.Ref, "it uses "+revision.String()+", which is not in the backup",
@@ -35,8 +35,7 @@ func (d *diagnosis) checkPlatform() {
 	}
 }
 
-// checkPipelineInputs finds objects that an XR's functions read besides its composed resources, and
-// that the backup lacks or may lack.
+// checkPipelineInputs finds what functions read and the backup lacks or may lack.
 func (d *diagnosis) checkPipelineInputs() {
 	const create = "create it in the cluster before a restore: a function that finds less can leave out composed resources, and Crossplane deletes these"
 	used := map[xp.Ref]bool{}
@@ -64,7 +63,7 @@ func (d *diagnosis) checkPipelineInputs() {
 
 // checkDefinitions finds XRDs that are being deleted. The deletion ends with the last XR.
 func (d *diagnosis) checkDefinitions() {
-	for _, xrd := range fullObjects(d.with(isDefinition)) {
+	for _, xrd := range fullObjects(d.ofKind(xp.KindDefinition.GroupKind())) {
 		if deleted := xrd.GetDeletionTimestamp(); deleted != nil && (d.Now.Sub(deleted.Time) >= stuckAfter || d.hasAnyOf(xrd)) {
 			d.add(reason.XRDTerminating, report.Error, xp.RefTo(xrd), "it is being deleted", xp.XRDTerminating(xrd))
 		}
@@ -80,8 +79,7 @@ func (d *diagnosis) hasAnyOf(xrd *unstructured.Unstructured) bool {
 
 var kindCRD = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-// checkActivations finds kinds of MRs that no ManagedResourceActivationPolicy in the backup
-// activates.
+// checkActivations finds kinds of MRs that no policy in the backup activates.
 func (d *diagnosis) checkActivations() {
 	policies := fullObjects(d.ofKind(xp.KindActivationPolicy.GroupKind()))
 	groups, kinds := map[string]bool{}, map[schema.GroupKind]bool{}
@@ -121,8 +119,7 @@ func definedBy(crd *unstructured.Unstructured) (name string, ok bool) {
 	return "", false
 }
 
-// Versions returns the Crossplane versions that can run the objects, the installed packages, and
-// the kinds of the XRDs.
+// Versions returns the Crossplane versions that can run the objects, the packages and the XRDs.
 func (o *Objects) Versions() []report.Version {
 	versions := []report.Version{{Name: "Crossplane", Version: o.crossplane()}}
 	if i := o.RanOn(); i.Version != "" {
@@ -202,22 +199,21 @@ func Defects(of Subject, i adoption.Installation, unserved bool) []report.Proble
 	return problems
 }
 
-// LacksComposed reports whether a cluster does not serve a kind that an XR composes, unless the kind
-// is only not active.
+// LacksComposed reports whether an XR composes a kind that is not served, unless it is inactive.
 func (o *Objects) LacksComposed(s ClusterState) bool {
 	return slices.ContainsFunc(o.Composed(), func(gvk schema.GroupVersionKind) bool {
 		return o.unserved[gvk.GroupKind()] && s.inactive(gvk.GroupKind()) == ""
 	})
 }
 
-// RanOn returns the Crossplane whose Deployment is among the objects; the zero value if there is
-// none.
+// RanOn returns the Crossplane whose Deployment is among the objects, if any.
 func (o *Objects) RanOn() adoption.Installation {
-	return adoption.FindInstallation(fullObjects(o.with(isInstallation)))
+	deployments := fullObjects(o.ofKind(adoption.KindDeployment.GroupKind()))
+
+	return adoption.FindInstallation(slices.DeleteFunc(deployments, func(u *unstructured.Unstructured) bool { return !adoption.IsOfCrossplane(u) }))
 }
 
-// PluginMissing returns the warning about the Deployment of a Velero server that does not bring this
-// plugin.
+// PluginMissing returns the warning about a Velero server without this plugin.
 func PluginMissing(server xp.Ref) report.Problem {
 	return report.Problem{
 		Code: reason.PluginMissing, Severity: report.Warning, Object: server,
@@ -226,15 +222,13 @@ func PluginMissing(server xp.Ref) report.Problem {
 	}
 }
 
-// LabelGuard is on the policy of example/gitops/guard.yaml, of the kind KindGuard, and on its
-// binding.
+// LabelGuard is on the policy of example/gitops/guard.yaml and on its binding.
 const LabelGuard = "velero.crossplane.x-k8s.io/guard"
 
 // KindGuard is the kind of the policy.
 var KindGuard = schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicy"}
 
-// GuardUp returns the warning that a policy still lets only Velero and Crossplane create claims and
-// XRs.
+// GuardUp returns the warning about such a policy that is still there.
 func GuardUp(policy *unstructured.Unstructured) report.Problem {
 	return report.Problem{
 		Code: reason.GuardUp, Severity: report.Warning, Object: xp.RefTo(policy),

@@ -33,8 +33,7 @@ func (r *Rights) Add(u *unstructured.Unstructured) {
 	}
 }
 
-// NamesRevisions reports whether a role is given to a ServiceAccount with the name of a package
-// revision.
+// NamesRevisions reports whether a role is given to the ServiceAccount of a package revision.
 func (r *Rights) NamesRevisions() bool {
 	return slices.ContainsFunc(r.Grants, func(g xp.Grant) bool {
 		return slices.ContainsFunc(g.Accounts, func(account xp.Ref) bool {
@@ -89,8 +88,7 @@ func (r *Rights) Misplaced(of Subject) []report.Problem {
 const nameHint = "for a ServiceAccount of the same name everywhere, name it in a DeploymentRuntimeConfig (spec.serviceAccountTemplate.metadata.name), " +
 	"name that in the package's runtimeConfigRef, and grant the role to it"
 
-// activeLike returns the active revisions of the package that a ServiceAccount belongs to by its
-// name.
+// activeLike returns the active revisions of the package that a ServiceAccount is named after.
 func (r *Rights) activeLike(account xp.Ref) []*unstructured.Unstructured {
 	pkg, ok := xp.SplitRevisionName(account.Name)
 	if !ok || r.Namespace != "" && account.Namespace != r.Namespace {

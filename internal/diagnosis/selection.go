@@ -26,8 +26,7 @@ type Selection struct {
 	Names []string
 }
 
-// Select returns the selected trees and the problems about them. A name or Restore without objects
-// is a problem too.
+// Select returns the selected trees, their problems, and those of names and Restores without any.
 func (o *Objects) Select(c Selection, trees []*report.Node, problems []report.Problem) ([]*report.Node, []report.Problem) {
 	if c.Namespace == "" && c.Restore == "" && len(c.Names) == 0 {
 		return trees, problems
@@ -101,8 +100,7 @@ func (s *selector) isRestored(n *report.Node) bool {
 	return u != nil && u.GetLabels()[xp.LabelRestore] == s.Label
 }
 
-// concerns reports whether a problem is about a selected object. A problem with a whole kind may
-// be.
+// concerns reports whether a problem is, or may be, about a selected object.
 func (s *selector) concerns(p report.Problem) bool {
 	return p.Code == reason.NotRead || p.Code == reason.XRDTerminating || s.kept[p.Object.ID()] ||
 		slices.ContainsFunc(p.Others, func(r xp.Ref) bool { return s.kept[r.ID()] })

@@ -75,14 +75,12 @@ type treeBuilder struct {
 	// placed are the objects in a tree: in a ring of XRs, or listed by two, none must appear twice.
 	placed map[*object]bool
 	roots  []*report.Node
-	// level is the depth of the current XR. deeper are XRs below maxDepth, which become trees of
-	// their own.
+	// level is the depth of the current XR. deeper are those below maxDepth, which become roots.
 	level  int
 	deeper []*object
 }
 
-// maxDepth limits the XRs below each other in a tree. The output of a tree grows with the square of
-// its depth.
+// maxDepth limits the levels of a tree, whose output grows with their square.
 const maxDepth = 100
 
 // addTree adds a tree, and the XRs that are too deep for it.

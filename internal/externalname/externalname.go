@@ -1,13 +1,17 @@
 // Package externalname knows for which kinds of common providers the external-name follows from
 // status.atProvider.id. The actions and internal/diagnosis import it; it has no client. Begin with
-// Of (name.go).
+// Of.
 package externalname
 
 import (
 	_ "embed" // It embeds the table.
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 // The command test/cmd/externalname writes it.
@@ -17,6 +21,37 @@ var table string
 
 // whole stands for the external-name in a Rule.
 const whole = "*"
+
+// A Name is the external-name of an MR that has only its provider's id of the external resource.
+type Name struct {
+	External string
+	// By is where it is known from, for messages, such as "the setting external-name-from-id has
+	// for its kind".
+	By string
+	// Chosen is set if a user's setting names the kind; otherwise the table does.
+	Chosen bool
+}
+
+// Of returns the external-name of an MR of a kind with the id; false if it is not known. A user's
+// settings take precedence over the table.
+func Of(gk schema.GroupKind, id string, s setting.Settings) (Name, bool) {
+	if slices.Contains(s.FromID, gk) {
+		return Name{External: id, By: "the setting " + setting.NameFromID + " has for its kind", Chosen: true}, id != ""
+	}
+	if s.NoneKnown || slices.Contains(s.NotFromID, gk) || slices.Contains(s.Unnamed, gk) {
+		return Name{}, false
+	}
+
+	return Known(gk, id)
+}
+
+// Known is Of without settings.
+func Known(gk schema.GroupKind, id string) (Name, bool) {
+	rule, source, ok := ruleOf(table, gk)
+	external := rule.Name(id)
+
+	return Name{External: external, By: "is known of its kind from " + source.String()}, ok && external != ""
+}
 
 // A Rule describes how the external-name follows from an id. With "*" it is the id, with
 // "/subnets/*" the part after "/subnets/" at the end, and with "*:" the part before the first ":".
@@ -77,7 +112,7 @@ func (s Source) String() string { return s.Provider + " " + s.First + " to " + s
 
 // ruleOf returns a kind's rule in a table and the rule's source; false if there is none.
 func ruleOf(table string, gk schema.GroupKind) (Rule, Source, bool) {
-	gk.Group = withoutScope(gk.Group)
+	gk.Group = xp.GroupFamily(gk.Group) // The table has the rule of both under the cluster-scoped kind.
 	key := gk.String()
 	if strings.ContainsAny(key, " \t\r\n#") {
 		return "", Source{}, false // No kind has these characters, but a backup can.
@@ -88,9 +123,10 @@ func ruleOf(table string, gk schema.GroupKind) (Rule, Source, bool) {
 	}
 	line, _, _ = strings.Cut(line, "\n")
 	rule := Rule(line)
-	for s, domain := range sources(table) {
-		if gk.Group == domain || strings.HasSuffix(gk.Group, "."+domain) {
-			return rule, s, rule.IsValid()
+	for line := range strings.Lines(table) {
+		source, isSource := strings.CutPrefix(line, headerSource)
+		if f := strings.Fields(source); isSource && len(f) >= 4 && (gk.Group == f[1] || strings.HasSuffix(gk.Group, "."+f[1])) {
+			return rule, Source{Provider: f[0], First: f[2], Last: f[3]}, rule.IsValid()
 		}
 	}
 
@@ -100,29 +136,3 @@ func ruleOf(table string, gk schema.GroupKind) (Rule, Source, bool) {
 // headerSource begins a line of the table with a provider, the domain of its groups, and its first
 // and last version.
 const headerSource = "# from "
-
-// sources returns an iterator over the table's sources and the domain of the groups of each.
-func sources(table string) func(yield func(Source, string) bool) {
-	return func(yield func(Source, string) bool) {
-		for line := range strings.Lines(table) {
-			rest, is := strings.CutPrefix(line, headerSource)
-			if f := strings.Fields(rest); is && len(f) >= 4 && !yield(Source{Provider: f[0], First: f[2], Last: f[3]}, f[1]) {
-				return
-			}
-		}
-	}
-}
-
-// scope is the end of the groups of namespaced kinds, such as ec2.aws.m.upbound.io. The
-// cluster-scoped kind's group is ec2.aws.upbound.io.
-const scope = ".m.upbound.io"
-
-// withoutScope returns the group of the cluster-scoped kind for that of a namespaced one. Both have
-// the same rule, and the table has it under the former.
-func withoutScope(group string) string {
-	if before, is := strings.CutSuffix(group, scope); is {
-		return before + ".upbound.io"
-	}
-
-	return group
-}

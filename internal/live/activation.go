@@ -1,66 +1,51 @@
 package live
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"strings"
-	"sync"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// maxDefinitions is how many MRDs of a group are read to find the one of a kind that is not served.
-// They share the group, and their names resemble their kinds.
-const maxDefinitions = 32
-
 // activations finds the kinds of MRs that are not active. It reads the MRD of each kind once. It
 // needs the right to list MRDs; without it all kinds count as active.
 type activations struct {
 	cluster *Cluster
-	mu      sync.Mutex
-	known   map[schema.GroupKind]string
-	// names are the names of all MRDs, listed when a kind that is not served is first asked for.
-	// Discovery has no resource name for such a kind.
+	known   cache[schema.GroupKind, string]
+	// names are the names of all MRDs, or those that could be read, if named is set. Discovery has no
+	// resource name for a kind that is not served.
 	names []string
 	named bool
-}
-
-func activationsIn(c *Cluster) *activations {
-	return &activations{cluster: c, known: map[schema.GroupKind]string{}}
 }
 
 // Inactive returns a function that returns the name of a kind's MRD if the MRD is not active, else
 // "". The function reads the MRD of each kind once.
 func (c *Cluster) Inactive() func(ctx context.Context, gk schema.GroupKind) string {
-	return activationsIn(c).inactive
+	return (&activations{cluster: c}).inactive
 }
 
 // inactive returns the name of a kind's MRD if the MRD is not active. It returns "" if the MRD is
 // active, does not exist or can't be read: no restore depends on it.
 func (a *activations) inactive(ctx context.Context, gk schema.GroupKind) string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	name, known := a.known[gk]
-	if known {
-		return name
-	}
-	for _, candidate := range a.candidates(ctx, gk) {
-		r := xp.Ref{APIVersion: xp.KindManagedDefinition.GroupVersion().String(), Kind: xp.KindManagedDefinition.Kind, Name: candidate}
-		mrd, err := a.cluster.Now(ctx, r)
-		if err == nil && xp.ManagedKind(mrd) == gk {
+	name, _ := a.known.get(gk, func() (string, error) {
+		for _, candidate := range a.candidates(ctx, gk) {
+			r := xp.Ref{APIVersion: xp.KindManagedDefinition.GroupVersion().String(), Kind: xp.KindManagedDefinition.Kind, Name: candidate}
+			mrd, err := a.cluster.Now(ctx, r)
+			if err != nil || xp.ManagedKind(mrd) != gk {
+				continue
+			}
 			if xp.IsInactive(mrd) {
-				name = candidate
+				return candidate, nil
 			}
 
 			break
 		}
-	}
-	a.known[gk] = name
+
+		return "", nil
+	})
 
 	return name
 }
@@ -68,7 +53,8 @@ func (a *activations) inactive(ctx context.Context, gk schema.GroupKind) string 
 // ofKind is inactive without a context, for a Snapshot, which outlives each context.
 func (a *activations) ofKind(gk schema.GroupKind) string { return a.inactive(context.Background(), gk) }
 
-// candidates returns the names that the MRD of a kind may have, most likely first.
+// candidates returns the names that the MRD of a kind may have: group and resource, which is a
+// plural of the kind.
 func (a *activations) candidates(ctx context.Context, gk schema.GroupKind) []string {
 	if _, served, err := a.cluster.Served(xp.KindManagedDefinition.GroupKind()); err != nil || !served {
 		return nil
@@ -82,55 +68,26 @@ func (a *activations) candidates(ctx context.Context, gk schema.GroupKind) []str
 		return []string{gvr.GroupResource().String()}
 	}
 	if !a.named {
-		a.names, a.named = a.cluster.definitionNames(ctx), true
+		a.named = true
+		// Providers install a thousand MRDs with long schemas. An error is as good as no MRD.
+		in := collection{GroupVersionKind: xp.KindManagedDefinition}
+		_ = a.cluster.eachMetadata(ctx, in, "", func(u *unstructured.Unstructured) { a.names = append(a.names, u.GetName()) })
 	}
-	plural, _ := meta.UnsafeGuessKindToResource(gk.WithVersion("v1"))
+	stem := strings.ToLower(gk.Kind[:max(0, len(gk.Kind)-irregular)])
 	var found []string
 	for _, name := range a.names {
-		if resource, ok := strings.CutSuffix(name, "."+gk.Group); ok && !strings.Contains(resource, ".") {
+		resource, ok := strings.CutSuffix(name, "."+gk.Group)
+		if ok && strings.HasPrefix(resource, stem) && len(resource) <= len(gk.Kind)+longestEnding && !strings.Contains(resource, ".") {
 			found = append(found, name)
 		}
 	}
-	// Most MRDs are named after the plural of their kind, so the longest common prefix comes first.
-	similarity := func(name string) int { return commonPrefix(name, plural.Resource) }
-	slices.SortStableFunc(found, func(a, b string) int { return cmp.Compare(similarity(b), similarity(a)) })
 
-	return found[:min(len(found), maxDefinitions)]
+	return found
 }
 
-func commonPrefix(a, b string) int {
-	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
-	}
-
-	return n
-}
-
-// definitionNames returns the names of all MRDs, or those that it could read. Providers install a
-// thousand MRDs with long schemas, so it reads only their metadata.
-func (c *Cluster) definitionNames(ctx context.Context) []string {
-	if c.metadata == nil {
-		return nil
-	}
-	var names []string
-	options := metav1.ListOptions{Limit: pageSize}
-	for {
-		var list *metav1.PartialObjectMetadataList
-		err := c.withFewRetries(func() (err error) {
-			list, err = c.metadata.Resource(xp.ResourceManagedDefinition.WithVersion(xp.KindManagedDefinition.Version)).List(ctx, options)
-
-			return err //nolint:wrapcheck // The error is not returned to users.
-		})
-		if err != nil {
-			return names
-		}
-		for i := range list.Items {
-			names = append(names, list.Items[i].Name)
-		}
-		if list.Continue == "" {
-			return names
-		}
-		options.Continue = list.Continue
-	}
-}
+// Plurals differ from their kinds in up to two letters at the end (indices, media), and in what they
+// add. It matters for the number of requests, since a tenant can name any kind.
+const (
+	irregular     = 2
+	longestEnding = 3
+)

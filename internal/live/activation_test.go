@@ -7,8 +7,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	metadatafake "k8s.io/client-go/metadata/fake"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -17,21 +15,15 @@ import (
 
 // withMRDs returns a cluster with MRDs; with unserved it serves no kinds of theirs.
 func withMRDs(s *server, unserved bool, mrds ...*unstructured.Unstructured) (*server, *Cluster) {
-	var meta []runtime.Object
 	for _, mrd := range mrds {
 		s.put(definitionsOfMRs, mrd)
-		meta = append(meta, &metav1.PartialObjectMetadata{
-			TypeMeta: metav1.TypeMeta{APIVersion: mrd.GetAPIVersion(), Kind: mrd.GetKind()}, ObjectMeta: metav1.ObjectMeta{Name: mrd.GetName()},
-		})
 	}
 	s.kinds[xp.KindManagedDefinition.GroupVersion().String()] = []metav1.APIResource{{Name: "managedresourcedefinitions", Kind: "ManagedResourceDefinition"}}
 	if unserved {
 		delete(s.kinds, xptest.ManagedVersion)
 	}
 	c := s.cluster()
-	scheme := metadatafake.NewTestScheme()
-	_ = metav1.AddMetaToScheme(scheme)
-	c.metadata = metadatafake.NewSimpleMetadataClient(scheme, meta...)
+	c.metadataPages = metadataOf(mrds...)
 
 	return s, c
 }
@@ -88,7 +80,7 @@ func TestInactive(t *testing.T) {
 			if tc.kind != "" {
 				gk.Kind = tc.kind
 			}
-			a := activationsIn(c)
+			a := &activations{cluster: c}
 			for range 3 {
 				if got := a.inactive(context.Background(), gk); got != tc.want {
 					t.Fatalf("%s\ngot %q, want %q", tc.reason, got, tc.want)

@@ -6,10 +6,8 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/retry"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
@@ -43,18 +41,17 @@ type Adopter struct {
 	writes int
 	// relists is set if each observation lists again instead of watching.
 	relists bool
-	// reportsAll is set if a user waits: for all notices, and for changes of all kinds.
-	reportsAll bool
+	// forUser is set if a user waits: for nothing but what the refs name, for all notices, and for
+	// changes of all kinds.
+	forUser bool
 	// requestedAt is when a reconcile of an object was last requested, by UID.
 	requestedAt map[types.UID]time.Time
 	// last is the observer of the last call, and ended is when that call returned.
 	last  *observer
 	ended time.Time
-	// reportedHeld are the UIDs of objects that were already reported as held. loggedForged are the
-	// messages about marks without a valid signature that were already logged.
-	reportedHeld, loggedForged sync.Map
-	// reportedLosses are the UIDs of objects whose loss was already reported.
-	reportedLosses sync.Map
+	// reportedHeld and reportedLosses are the UIDs of objects whose hold or loss was reported, and
+	// loggedForged the messages about marks without a valid signature that were logged.
+	reportedHeld, reportedLosses, loggedForged sync.Map
 	// takenSteps are the steps that were taken, as takenStep. Parallel writes read it.
 	takenSteps sync.Map
 	// onStepMu serializes the calls of onStep, which gets each step that was taken.
@@ -91,7 +88,7 @@ func (a *Adopter) Adopt(ctx context.Context, key adoption.Key, by adoption.Reque
 		o.requester = by
 	}
 	o.refs = append(o.refs, ref)
-	plans, o, err := a.adopt(ctx, o, (*adoption.Snapshot).Subjects)
+	plans, o, err := a.adopt(ctx, o)
 	a.last, a.ended = o, time.Now()
 	if err != nil || a.relists {
 		a.forget()
@@ -112,16 +109,16 @@ func (a *Adopter) forget() {
 // claims, and for nothing else that the label selector finds. It returns a Plan for each. Without
 // the right to watch, which fewer users have than Velero, it lists again instead.
 func (a *Adopter) AdoptOnly(ctx context.Context, key adoption.Key, selector string, refs []xp.Ref) (map[xp.ID]adoption.Plan, error) {
-	a.reportsAll = true
-	plans, o, err := a.adopt(ctx, newObserver(a.cluster, key, selector, refs), func(*adoption.Snapshot) []xp.Ref { return nil })
+	a.forUser = true
+	plans, o, err := a.adopt(ctx, newObserver(a.cluster, key, selector, refs))
 	o.unfollow()
 
 	return plans, err
 }
 
-// adopt takes the next steps for the observer's refs and for what others returns from the Snapshot.
-// It returns a Plan for each and the last observer that it used.
-func (a *Adopter) adopt(ctx context.Context, o *observer, others func(*adoption.Snapshot) []xp.Ref) (map[xp.ID]adoption.Plan, *observer, error) {
+// adopt takes the next steps for the observer's refs and, unless a user waits, for all XRs that it
+// finds with them. It returns a Plan for each and the last observer that it used.
+func (a *Adopter) adopt(ctx context.Context, o *observer) (map[xp.ID]adoption.Plan, *observer, error) {
 	p := a.newPoll(ctx)
 	p.configure(o)
 	defer p.reportLate(ctx, unlimited)
@@ -134,7 +131,11 @@ func (a *Adopter) adopt(ctx context.Context, o *observer, others func(*adoption.
 		if len(o.listings) == listings { // Otherwise the time includes requests.
 			p.observed = time.Since(looked)
 		}
-		p.pass(ctx, o, append(others(o.snapshot), o.refs...))
+		refs := o.refs
+		if !p.forUser {
+			refs = append(o.snapshot.Subjects(), refs...)
+		}
+		p.pass(ctx, o, refs)
 		took := time.Since(looked)
 		for seen := true; seen; {
 			asked := p.requestReconciles(ctx, o, took)
@@ -156,9 +157,6 @@ func (a *Adopter) adopt(ctx context.Context, o *observer, others func(*adoption.
 // waitForChange waits for a change. It returns the observer to use next and whether there is
 // something new to see. If the watches have failed it lists again.
 func (p *poll) waitForChange(ctx context.Context, o *observer) (*observer, bool, error) {
-	if !p.relists {
-		o.follow(ctx, p.plans)
-	}
 	restart := func() *observer {
 		o.unfollow()
 		fresh := newObserver(o.cluster, o.key, o.selector, o.refs)
@@ -170,6 +168,7 @@ func (p *poll) waitForChange(ctx context.Context, o *observer) (*observer, bool,
 	if p.relists {
 		return restart(), true, sleep(ctx, max(p.pause, p.listed))
 	}
+	o.follow(ctx, p.plans)
 	// Leave most of the time to other processes.
 	least, most := max(p.pause, idleFactor*(p.observed+p.planned)), min(p.quiet, max(0, p.patience-time.Since(p.moved)))
 	if later := p.later(); !later.IsZero() {
@@ -222,14 +221,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 // object without a hold gets only the Event.
 func (a *Adopter) GiveUp(ctx context.Context, key adoption.Key, ref xp.Ref, why string) error {
 	// Crossplane may have written the status of the paused object meanwhile.
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		u, err := a.cluster.Get(ctx, ref)
-		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	return a.cluster.changeNow(ctx, ref, func(u *unstructured.Unstructured) error {
 		h, err := key.HoldOf(u)
 		if err != nil {
 			return a.cluster.Warn(ctx, u, adoption.EventStopped, reason.RestoreStopped.Messagef("%s. %s", why, err).String())
@@ -237,13 +229,11 @@ func (a *Adopter) GiveUp(ctx context.Context, key adoption.Key, ref xp.Ref, why 
 		if h == nil {
 			return a.cluster.Warn(ctx, u, adoption.EventStopped, reason.RestoreStopped.Messagef("%s. It is not held, so Crossplane reconciles it", why).String())
 		}
-		notices, err := key.Stopped(u, reason.RestoreStopped.Messagef("%s. It stays held, so nothing is lost; correct that, then run: "+
+		notice, err := key.Stopped(u, reason.RestoreStopped.Messagef("%s. It stays held, so nothing is lost; correct that, then run: "+
 			"%s", why, xp.ReleaseCommand(ref)).String())
-		if err != nil {
-			return err
+		if err == nil {
+			_, err = a.reportOne(ctx, notice)
 		}
-
-		_, err = a.reportOne(ctx, notices)
 
 		return err
 	})

@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -42,6 +46,57 @@ func (c *Cluster) ApplyChange(ctx context.Context, change adoption.Change) (*uns
 	}
 
 	return trim(after), nil
+}
+
+// changeNow reads the object that r names and calls change with it, again after a conflict. It does
+// nothing if there is no such object.
+func (c *Cluster) changeNow(ctx context.Context, r xp.Ref, change func(u *unstructured.Unstructured) error) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		u, err := c.Get(ctx, r)
+		if err != nil {
+			return ignoreUnserved(err)
+		}
+
+		return change(u)
+	})
+}
+
+// changeSeen calls change with an observed object, and after a conflict with the object as it is
+// then, so that nothing is undone of what another writer did. It returns the new object.
+func (c *Cluster) changeSeen(
+	ctx context.Context, u *unstructured.Unstructured, change func(u *unstructured.Unstructured) (*unstructured.Unstructured, error),
+) (*unstructured.Unstructured, error) {
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		after, err := change(u)
+		if err == nil {
+			u = after
+		}
+		if apierrors.IsConflict(err) {
+			now, readErr := c.Now(ctx, xp.RefTo(u))
+			if readErr != nil {
+				return readErr
+			}
+			u = now
+		}
+
+		return err
+	})
+
+	return u, err
+}
+
+// patchSeen is changeSeen with a merge patch, if one is needed.
+func (c *Cluster) patchSeen(
+	ctx context.Context, u *unstructured.Unstructured, patch func(*unstructured.Unstructured) (p map[string]any, needed bool),
+) (*unstructured.Unstructured, error) {
+	return c.changeSeen(ctx, u, func(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		p, needed := patch(u)
+		if !needed {
+			return u, nil
+		}
+
+		return c.Patch(ctx, u, p)
+	})
 }
 
 // applyChange applies a change, server-side if possible, and returns the new object.
@@ -105,11 +160,10 @@ func isInapplicable(err error) bool {
 func (c *Cluster) patchAs(
 	ctx context.Context, u *unstructured.Unstructured, of types.PatchType, patch, merge []byte, options metav1.PatchOptions,
 ) (*unstructured.Unstructured, error) {
-	gvr, _, err := c.Resource(u.GroupVersionKind())
+	objects, err := c.objects(u.GroupVersionKind(), u.GetNamespace())
 	if err != nil {
 		return nil, err
 	}
-	objects := c.client.Resource(gvr).Namespace(u.GetNamespace())
 	var after *unstructured.Unstructured
 	tries := 0
 	err = c.withFewRetries(func() error {
@@ -141,4 +195,44 @@ func isDone(patch []byte, u *unstructured.Unstructured) bool {
 	unstructured.RemoveNestedField(wanted, "metadata", "resourceVersion")
 
 	return isNoOp(wanted, u.Object)
+}
+
+// Convert makes the API server convert an object to the storage version of its kind, with a dry run
+// that creates it in the namespace. It fails only if the conversion fails or times out.
+func (c *Cluster) Convert(ctx context.Context, u *unstructured.Unstructured, namespace string) error {
+	gvr, namespaced, err := c.Resource(u.GroupVersionKind())
+	if err != nil {
+		return nil // The create request returns this error.
+	}
+	if !namespaced {
+		namespace = ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	began := time.Now()
+	_, err = c.client.Resource(gvr).Namespace(namespace).Create(ctx, creatable(u, namespace), metav1.CreateOptions{
+		DryRun: []string{metav1.DryRunAll}, FieldManager: FieldManager,
+	})
+	switch {
+	case xp.IsConversion(err):
+		return err //nolint:wrapcheck // The caller adds the object.
+	case isTimeout(err), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("there was no answer for %s", time.Since(began).Round(time.Second))
+	default:
+		return nil
+	}
+}
+
+// creatable returns the part of a backed-up object that can be created.
+func creatable(u *unstructured.Unstructured, namespace string) *unstructured.Unstructured {
+	object := maps.Clone(u.Object)
+	delete(object, "status")
+	object["metadata"] = map[string]any{}
+	b := &unstructured.Unstructured{Object: object}
+	b.SetName(u.GetName())
+	b.SetNamespace(namespace)
+	b.SetLabels(u.GetLabels())
+	b.SetAnnotations(u.GetAnnotations())
+
+	return b
 }

@@ -1,3 +1,7 @@
+// Package live reads and writes the cluster through the API server; no other package has a client.
+// It finds live owners, observes what adoption plans from and applies the planned changes. Only
+// main.go and the commands in hooks import it; packages of decisions and actions must not. Begin
+// with Cluster (cluster.go) for requests and Adopter (adopt.go) for a poll.
 package live
 
 import (
@@ -18,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -43,11 +46,11 @@ type Resources interface {
 // A Cluster is the API server that Velero backs up or restores to. It is safe for concurrent use.
 type Cluster struct {
 	client    dynamic.Interface
-	pages     pager
 	discovery Resources
-	// metadata reads objects without their content, such as the data of Secrets.
-	metadata metadata.Interface
-	name     string
+	name      string
+	// pages reads objects, and metadataPages reads them without their content, such as the data of
+	// Secrets.
+	pages, metadataPages pager
 
 	// now is this machine's clock, and clock tells the API server's time.
 	now   func() time.Time
@@ -56,42 +59,25 @@ type Cluster struct {
 	mu     sync.Mutex
 	groups served
 	kinds  map[schema.GroupVersion]kinds
-	// versions are what CRDs define as the versions of their kinds.
-	versions map[schema.GroupKind]xp.Versions
 	// conversions are the kinds that could not be converted.
 	conversions map[schema.GroupVersionKind]unreadableKind
 	owners      map[xp.ID][]byte
 	ownersSize  int
 	// silence is for how long TakeOver has waited in vain, by kind.
-	silence     map[schema.GroupKind]time.Duration
-	inventories map[schema.GroupKind]inventory
-	// restoredIndexes are what restores have created, by kind.
-	restoredIndexes map[schema.GroupKind]restoredIndex
+	silence map[schema.GroupKind]time.Duration
+
+	// versions are what CRDs define as the versions of their kinds, restoredIndexes what restores
+	// have created, and markKeys the keys that sign marks, by Velero's namespace.
+	versions        cache[schema.GroupKind, xp.Versions]
+	inventories     cache[schema.GroupKind, inventory]
+	restoredIndexes cache[schema.GroupKind, restoredIndex]
+	markKeys        cache[string, adoption.Key]
 	definitions     definitions
-	// markKeys are the keys that sign marks, by Velero's namespace.
-	markKeys map[string]adoption.Key
 
 	silentMu sync.Mutex
 	backoff  wait.Backoff
 	// silent are the servers that did not answer the last request.
 	silent map[string]bool
-}
-
-// A ConnectOption selects the cluster that Connect connects to.
-type ConnectOption func(*clientcmd.ClientConfigLoadingRules, *clientcmd.ConfigOverrides)
-
-// WithKubeconfig names the kubeconfig file; "" means the default.
-func WithKubeconfig(path string) ConnectOption {
-	return func(rules *clientcmd.ClientConfigLoadingRules, _ *clientcmd.ConfigOverrides) {
-		rules.ExplicitPath = path
-	}
-}
-
-// WithContext names the context of the kubeconfig file; "" means the current context.
-func WithContext(name string) ConnectOption {
-	return func(_ *clientcmd.ClientConfigLoadingRules, overrides *clientcmd.ConfigOverrides) {
-		overrides.CurrentContext = name
-	}
 }
 
 var errNoKubeconfig = errors.New("cannot find a kubeconfig file: name one with --kubeconfig or KUBECONFIG, or run this in a Pod")
@@ -109,13 +95,13 @@ func Contexts(path string) ([]string, error) {
 	return slices.Sorted(maps.Keys(config.Contexts)), nil
 }
 
-// Connect returns the cluster that the options name, else the one that KUBECONFIG names, else the
-// one in which the process runs, as Velero's own clients do.
-func Connect(options ...ConnectOption) (*Cluster, error) {
-	rules, overrides := clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{}
-	for _, option := range options {
-		option(rules, overrides)
-	}
+// Connect returns the cluster of a kubeconfig file and one of its contexts. "" means the file that
+// KUBECONFIG names, else the cluster in which the process runs, as for Velero's own clients, and the
+// current context.
+func Connect(kubeconfig, kubeContext string) (*Cluster, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = kubeconfig
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: kubeContext}
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 	config, err := loader.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
@@ -128,10 +114,8 @@ func Connect(options ...ConnectOption) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.name = cmp.Or(overrides.CurrentContext, config.Host)
-	if raw, err := loader.RawConfig(); err == nil && overrides.CurrentContext == "" && raw.CurrentContext != "" {
-		c.name = raw.CurrentContext
-	}
+	raw, _ := loader.RawConfig() // Without a file there is no context.
+	c.name = cmp.Or(kubeContext, raw.CurrentContext, config.Host)
 
 	return c, nil
 }
@@ -154,18 +138,14 @@ func connectTo(config *rest.Config) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a discovery client for the API server: %w", err)
 	}
-
-	meta, err := metadata.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("cannot make a metadata client for the API server: %w", err)
-	}
 	c := NewCluster(client, disco)
-	c.metadata, c.clock = meta, clock
-	if c.pages, err = pagesFrom(config); err != nil {
+	c.clock = clock
+	if c.pages, err = pagesFrom(config, ""); err != nil {
 		return nil, err
 	}
+	c.metadataPages, err = pagesFrom(config, acceptMetadata)
 
-	return c, nil
+	return c, err
 }
 
 // FailFast makes the first request fail at once if the API server does not answer, as with a wrong
@@ -184,21 +164,18 @@ func (c *Cluster) Name() string { return c.name }
 // NewCluster returns a Cluster that uses the given clients.
 func NewCluster(client dynamic.Interface, resources Resources) *Cluster {
 	return &Cluster{
-		client:          client,
-		pages:           pagesOf(client),
-		discovery:       resources,
-		now:             time.Now,
-		clock:           &clock{},
-		kinds:           map[schema.GroupVersion]kinds{},
-		versions:        map[schema.GroupKind]xp.Versions{},
-		conversions:     map[schema.GroupVersionKind]unreadableKind{},
-		owners:          map[xp.ID][]byte{},
-		silence:         map[schema.GroupKind]time.Duration{},
-		inventories:     map[schema.GroupKind]inventory{},
-		restoredIndexes: map[schema.GroupKind]restoredIndex{},
-		markKeys:        map[string]adoption.Key{},
-		backoff:         defaultBackoff(),
-		silent:          map[string]bool{},
+		client:        client,
+		pages:         pagesOf(client),
+		metadataPages: pagesOf(client),
+		discovery:     resources,
+		now:           time.Now,
+		clock:         &clock{},
+		kinds:         map[schema.GroupVersion]kinds{},
+		conversions:   map[schema.GroupVersionKind]unreadableKind{},
+		owners:        map[xp.ID][]byte{},
+		silence:       map[schema.GroupKind]time.Duration{},
+		backoff:       defaultBackoff(),
+		silent:        map[string]bool{},
 	}
 }
 
@@ -211,20 +188,19 @@ func (c *Cluster) Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured
 		return nil, err
 	}
 	var u *unstructured.Unstructured
-	err = c.withRetry(ctx.Done(), apiServerName, func() error {
-		got, err := c.client.Resource(gvr).Namespace(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
-		if err != nil {
-			return fmt.Errorf("cannot get %s: %w", r, err)
-		}
-		u = got
+	err = c.withRetry(ctx.Done(), apiServerName, func() (err error) {
+		u, err = c.client.Resource(gvr).Namespace(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
 
-		return nil
+		return err //nolint:wrapcheck // It is wrapped below.
 	})
 	if apierrors.IsMethodNotSupported(err) {
 		return nil, notFound(gvr, r)
 	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot get %s: %w", r, err)
+	}
 
-	return u, err
+	return u, nil
 }
 
 // Now reads the object that r names with a list. It needs the right to list but not the right to
@@ -246,6 +222,19 @@ func (c *Cluster) Now(ctx context.Context, r xp.Ref) (*unstructured.Unstructured
 	}
 
 	return nil, notFound(gvr, r)
+}
+
+// objects returns the client of a kind in a namespace, which a cluster-scoped kind ignores.
+func (c *Cluster) objects(gvk schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
+	gvr, namespaced, err := c.Resource(gvk)
+	if err != nil {
+		return nil, err
+	}
+	if !namespaced {
+		namespace = ""
+	}
+
+	return c.client.Resource(gvr).Namespace(namespace), nil
 }
 
 // locate returns the resource of the object that r names, and r without its namespace if the kind

@@ -223,7 +223,7 @@ func TestConnect(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "config")
 	t.Setenv("KUBECONFIG", config)
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	if _, err := Connect(); err == nil {
+	if _, err := Connect("", ""); err == nil {
 		t.Error("outside of a cluster and without KUBECONFIG there is no API server")
 	}
 	for name, tc := range map[string]struct{ cluster, want string }{
@@ -234,7 +234,7 @@ func TestConnect(t *testing.T) {
 		if err := os.WriteFile(config, []byte(document), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		c, err := Connect()
+		c, err := Connect("", "")
 		if (err == nil) != (tc.want == "") || err != nil && !strings.HasPrefix(err.Error(), tc.want) || (c == nil) != (err != nil) {
 			t.Errorf("%s: got %v, error %v, want %q", name, c, err, tc.want)
 		}

@@ -2,6 +2,7 @@ package live
 
 import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -27,61 +28,47 @@ func isListed(collections map[collection]bool, gvk schema.GroupVersionKind, name
 // due returns the collections to list for what is needed and not found yet. A collection is first
 // listed with the selector's label, and then whole.
 func (o *observer) due(needs []xp.Ref) (labelled, whole []collection) {
-	first, next := collections{}, collections{}
+	seen := map[collection]bool{}
 	for _, r := range needs {
-		gvk := r.GroupVersionKind()
-		switch {
-		case o.snapshot.Has(r) || isListed(o.whole, gvk, r.Namespace):
-		case !isListed(o.labelled, gvk, r.Namespace):
-			first.add(gvk, r.Namespace)
-		default:
-			next.add(gvk, r.Namespace)
-		}
-	}
-
-	return first.list(func(gvk schema.GroupVersionKind) bool { return o.vital[gvk] && gvk != kindSecret }),
-		next.list(func(schema.GroupVersionKind) bool { return false })
-}
-
-// collections are the namespaces in which each kind is looked for, in the order of add.
-type collections struct {
-	kinds      []schema.GroupVersionKind
-	namespaces map[schema.GroupVersionKind][]string
-	known      map[collection]bool
-}
-
-func (p *collections) add(gvk schema.GroupVersionKind, namespace string) {
-	if p.known == nil {
-		p.namespaces, p.known = map[schema.GroupVersionKind][]string{}, map[collection]bool{}
-	}
-	at := collection{gvk, namespace}
-	if p.known[at] {
-		return
-	}
-	p.known[at] = true
-	if len(p.namespaces[gvk]) == 0 {
-		p.kinds = append(p.kinds, gvk)
-	}
-	p.namespaces[gvk] = append(p.namespaces[gvk], namespace)
-}
-
-// list returns the collections to list. A kind is listed in all namespaces if everywhere returns
-// true for it, if an object is in no namespace, or if there are many namespaces.
-func (p *collections) list(everywhere func(schema.GroupVersionKind) bool) []collection {
-	var all []collection
-	for _, gvk := range p.kinds {
-		namespaces := p.namespaces[gvk]
-		if everywhere(gvk) || p.known[collection{GroupVersionKind: gvk}] || len(namespaces) > maxNamespaces {
-			all = append(all, collection{GroupVersionKind: gvk})
-
+		at := collection{r.GroupVersionKind(), r.Namespace}
+		if seen[at] || o.snapshot.Has(r) || isListed(o.whole, at.GroupVersionKind, at.namespace) {
 			continue
 		}
-		for _, namespace := range namespaces {
-			all = append(all, collection{gvk, namespace})
+		seen[at] = true
+		if isListed(o.labelled, at.GroupVersionKind, at.namespace) {
+			whole = append(whole, at)
+		} else {
+			labelled = append(labelled, at)
 		}
 	}
 
-	return all
+	return widened(labelled, func(gvk schema.GroupVersionKind) bool { return o.vital[gvk] && gvk != kindSecret }),
+		widened(whole, func(schema.GroupVersionKind) bool { return false })
+}
+
+// widened returns the collections to list. A kind is listed in all namespaces if everywhere returns
+// true for it, if an object is in no namespace, or if there are many namespaces.
+func widened(all []collection, everywhere func(schema.GroupVersionKind) bool) []collection {
+	namespaces := map[schema.GroupVersionKind]sets.Set[string]{}
+	for _, c := range all {
+		if namespaces[c.GroupVersionKind] == nil {
+			namespaces[c.GroupVersionKind] = sets.New[string]()
+		}
+		namespaces[c.GroupVersionKind].Insert(c.namespace)
+	}
+	var wide []collection
+	listed := map[collection]bool{}
+	for _, c := range all {
+		if in := namespaces[c.GroupVersionKind]; everywhere(c.GroupVersionKind) || in.Has("") || in.Len() > maxNamespaces {
+			c.namespace = ""
+		}
+		if !listed[c] {
+			wide = append(wide, c)
+		}
+		listed[c] = true
+	}
+
+	return wide
 }
 
 // isClusterScoped reports whether a kind is served and cluster-scoped.

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -19,6 +20,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
+
+var resourceEvents = schema.GroupVersionResource{Version: "v1", Resource: "events"}
 
 // Types of Events.
 const (
@@ -40,16 +43,8 @@ func (c *Cluster) Warn(ctx context.Context, u *unstructured.Unstructured, why, m
 	return c.event(ctx, u, eventWarning, why, message)
 }
 
-// Note writes an Event of type Normal, otherwise as Warn does.
-func (c *Cluster) Note(ctx context.Context, u *unstructured.Unstructured, why, message string) error {
-	return c.event(ctx, u, eventNormal, why, message)
-}
-
 func (c *Cluster) event(ctx context.Context, u *unstructured.Unstructured, kind, why, message string) error {
-	namespace := u.GetNamespace()
-	if namespace == "" {
-		namespace = metav1.NamespaceDefault
-	}
+	namespace := cmp.Or(u.GetNamespace(), metav1.NamespaceDefault)
 	now := c.serverNow().UTC().Format(time.RFC3339)
 	event := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Event",
@@ -61,10 +56,9 @@ func (c *Cluster) event(ctx context.Context, u *unstructured.Unstructured, kind,
 		"source":         map[string]any{"component": FieldManager},
 		"firstTimestamp": now, "lastTimestamp": now, "count": int64(1),
 	}}
-	events := schema.GroupVersionResource{Version: "v1", Resource: "events"}
 	// A retry may write the Event twice, which is better than never.
 	return c.withFewRetries(func() error {
-		_, err := c.client.Resource(events).Namespace(namespace).Create(ctx, event, metav1.CreateOptions{FieldManager: FieldManager})
+		_, err := c.client.Resource(resourceEvents).Namespace(namespace).Create(ctx, event, metav1.CreateOptions{FieldManager: FieldManager})
 		if err != nil {
 			return fmt.Errorf("cannot write an Event about %s: %w", xp.String(u), err)
 		}
@@ -98,18 +92,14 @@ func (a *Adopter) report(ctx context.Context, o *observer, notices []adoption.No
 	a.inParallel(len(notices), func(i int) {
 		n := notices[i]
 		notices[i] = adoption.Notice{} // Release the memory: there may be thousands.
-		if !a.reportsAll && time.Since(began) > a.reportTimeout {
+		if !a.forUser && time.Since(began) > a.reportTimeout {
 			unreported.Add(1)
 			var marked bool
 			if n, marked = o.later(xp.RefTo(n.Target)); !marked {
 				return
 			}
 		}
-		after, err := a.reportOne(ctx, n)
-		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-			a.log.WithField("object", xp.String(n.Target)).WithError(err).Warn("Cannot report on the object")
-		}
-		if after != nil {
+		if after := a.record(ctx, n); after != nil {
 			o.putWritten(after)
 		}
 	})
@@ -142,14 +132,15 @@ func (a *Adopter) reportOne(ctx context.Context, n adoption.Notice) (after *unst
 			return nil, err
 		}
 	}
-	switch {
-	case n.Event == "":
+	if n.Event == "" {
 		return after, nil
-	case n.Warning:
-		return after, a.cluster.Warn(ctx, n.Target, n.Event, n.Message)
-	default:
-		return after, a.cluster.Note(ctx, n.Target, n.Event, n.Message)
 	}
+	kind := eventNormal
+	if n.Warning {
+		kind = eventWarning
+	}
+
+	return after, a.cluster.event(ctx, n.Target, kind, n.Event, n.Message)
 }
 
 // collectHeld collects notices for held objects that were not reported yet.
@@ -192,14 +183,18 @@ func (p *poll) reportLate(ctx context.Context, limit int) {
 	}
 	for _, notices := range []*[]adoption.Notice{&p.held, &p.released} {
 		now := (*notices)[:min(limit, len(*notices))]
-		p.inParallel(len(now), func(n int) { p.recordEvent(ctx, now[n]) })
+		p.inParallel(len(now), func(n int) { p.record(ctx, now[n]) })
 		*notices, limit = (*notices)[len(now):], limit-len(now)
 	}
 }
 
-// recordEvent writes a notice, and logs an error.
-func (a *Adopter) recordEvent(ctx context.Context, n adoption.Notice) {
-	if _, err := a.reportOne(ctx, n); err != nil {
+// record is reportOne, and logs an error. The next poll sees an object that was changed or deleted
+// meanwhile.
+func (a *Adopter) record(ctx context.Context, n adoption.Notice) *unstructured.Unstructured {
+	after, err := a.reportOne(ctx, n)
+	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		a.log.WithFields(logrus.Fields{"object": xp.String(n.Target), "event": n.Event}).WithError(err).Warn("Cannot report on the object")
 	}
+
+	return after
 }

@@ -2,7 +2,7 @@ package live
 
 import (
 	"context"
-	"slices"
+	"maps"
 	"sync"
 	"time"
 
@@ -13,14 +13,13 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// An eventQueue has the last watch event of each listed object, of which there may be thousands.
+// An eventQueue has the last watch event of each object of a listing, of which there may be
+// thousands.
 type eventQueue struct {
 	cancel context.CancelFunc
 
 	mu     sync.Mutex
-	events []watchEvent
-	// index has the positions in events.
-	index map[eventKey]int
+	events map[eventKey]watchEvent
 	// existing are the objects that each listing had when it was listed again.
 	existing map[*listing]map[xp.ID]bool
 	// incomplete is set if events may be missing.
@@ -35,15 +34,10 @@ type eventQueue struct {
 // A watchEvent is a change of an object, with what planning reads of the object.
 type watchEvent struct {
 	event  watch.EventType
-	id     xp.ID
 	packed pack.Object
-	in     *listing
 	// versions are the resourceVersions of all events of the object in the queue.
 	versions []string
 }
-
-// version returns the object's last resourceVersion.
-func (h watchEvent) version() string { return h.versions[len(h.versions)-1] }
 
 type eventKey struct {
 	in *listing
@@ -51,7 +45,7 @@ type eventKey struct {
 }
 
 func newEventQueue() *eventQueue {
-	return &eventQueue{index: map[eventKey]int{}, existing: map[*listing]map[xp.ID]bool{}, ready: make(chan struct{}, 1)}
+	return &eventQueue{events: map[eventKey]watchEvent{}, existing: map[*listing]map[xp.ID]bool{}, ready: make(chan struct{}, 1)}
 }
 
 // add puts a change of an object of a listing into the queue.
@@ -61,15 +55,12 @@ func (q *eventQueue) add(event watch.EventType, u *unstructured.Unstructured, in
 	if q.packer == nil {
 		q.packer = pack.New()
 	}
-	h := watchEvent{event: event, id: xp.RefTo(u).ID(), packed: q.packer.Pack(u.Object), in: in, versions: []string{u.GetResourceVersion()}}
-	at := eventKey{in: in, id: h.id}
-	if n, ok := q.index[at]; ok {
-		h.versions, h.packed = append(q.events[n].versions, h.versions...), h.packed.Clone()
-		q.events[n] = h
-	} else {
-		q.index[at] = len(q.events)
-		q.events = append(q.events, h)
+	at, packed := eventKey{in: in, id: xp.RefTo(u).ID()}, q.packer.Pack(u.Object)
+	before, queued := q.events[at]
+	if queued {
+		packed = packed.Clone()
 	}
+	q.events[at] = watchEvent{event: event, packed: packed, versions: append(before.versions, u.GetResourceVersion())}
 	q.notify()
 }
 
@@ -78,11 +69,7 @@ func (q *eventQueue) relisted(l *listing, there map[xp.ID]bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.existing[l] = there
-	q.events = slices.DeleteFunc(q.events, func(h watchEvent) bool { return h.in == l && !there[h.id] })
-	clear(q.index)
-	for n, h := range q.events {
-		q.index[eventKey{in: h.in, id: h.id}] = n
-	}
+	maps.DeleteFunc(q.events, func(at eventKey, _ watchEvent) bool { return at.in == l && !there[at.id] })
 	q.notify()
 }
 
@@ -103,14 +90,13 @@ func (q *eventQueue) notify() {
 
 // drain empties the queue. It returns the events, and the objects of the listings that were listed
 // again before them. ok is false if events may be missing.
-func (q *eventQueue) drain() (notices []watchEvent, there map[*listing]map[xp.ID]bool, ok bool) {
+func (q *eventQueue) drain() (events map[eventKey]watchEvent, there map[*listing]map[xp.ID]bool, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	notices, q.events = q.events, nil
-	clear(q.index)
+	events, q.events = q.events, map[eventKey]watchEvent{}
 	there, q.existing = q.existing, map[*listing]map[xp.ID]bool{}
 
-	return notices, there, !q.incomplete
+	return events, there, !q.incomplete
 }
 
 // object returns the object of an event. It takes the lock, since add writes to the packer.

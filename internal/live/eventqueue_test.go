@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -84,9 +85,10 @@ func TestEventQueue(t *testing.T) {
 	}
 	notices, _, ok := f.drain()
 	var got [][]string
-	for _, h := range notices {
-		got = append(got, append([]string{string(h.event), h.id.Name}, h.versions...))
+	for at, h := range notices {
+		got = append(got, append([]string{string(h.event), at.id.Name}, h.versions...))
 	}
+	slices.SortFunc(got, func(a, b []string) int { return strings.Compare(a[1], b[1]) })
 	if diff := cmp.Diff([][]string{{"MODIFIED", "x", "1", "2"}, {"MODIFIED", "x", "1", "2"}, {"DELETED", "y", "3"}}, got); diff != "" || !ok {
 		t.Errorf("complete: %t\n-want, +got:\n%s", ok, diff)
 	}

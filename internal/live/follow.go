@@ -33,9 +33,8 @@ type listing struct {
 // If the watch of any other kind fails, or a user waits, all is listed again.
 //
 // A watch costs one request per kind, while listing again transfers everything. Decisions are as
-// safe as with lists: the first state is a consistent list, a long list is as old as a watch when
-// it has arrived, the API server refuses a step if its object has changed, and for composed
-// resources a list is outdated too.
+// safe: the first state is a consistent list, and the API server refuses a step if its object has
+// changed.
 func (o *observer) follow(ctx context.Context, plans map[xp.ID]adoption.Plan) {
 	below := o.snapshot.LooksAtComposed()
 	on := map[schema.GroupVersionKind]bool{}
@@ -49,17 +48,7 @@ func (o *observer) follow(ctx context.Context, plans map[xp.ID]adoption.Plan) {
 
 // unfollowed returns the listings that are not watched yet and for which isDue returns true.
 func (o *observer) unfollowed(isDue func(l *listing) bool) []*listing {
-	var due []*listing
-	for _, l := range o.listings {
-		if l.followed || !isDue(l) {
-			continue
-		}
-		if l.options.LabelSelector != o.selector || !isListed(o.whole, l.GroupVersionKind, l.namespace) || l.GroupVersionKind == kindSecret {
-			due = append(due, l)
-		}
-	}
-
-	return due
+	return slices.DeleteFunc(slices.Clone(o.listings), func(l *listing) bool { return l.followed || !isDue(l) || o.isCovered(l, l.namespace) })
 }
 
 // isAlwaysFollowed reports whether a listing is watched whatever the plans are.
@@ -67,18 +56,15 @@ func (o *observer) isAlwaysFollowed(l *listing) bool {
 	return o.vital[l.GroupVersionKind] || xp.IsCrossplaneGroup(l.Group)
 }
 
-// followEarly watches a long list from its first page on, and reports whether the list is to be
-// watched. The API server keeps events for little more than a minute (kubernetes cacher,
+// followEarly watches a list that takes long from its first page on, if the list is to be watched.
+// The API server keeps events for little more than a minute (kubernetes cacher,
 // eventFreshDuration).
-func (o *observer) followEarly(ctx context.Context, l *listing) bool {
+func (o *observer) followEarly(ctx context.Context, l *listing, took time.Duration) {
 	o.snapshotMu.Lock()
 	defer o.snapshotMu.Unlock()
-	due := o.watches && l.GroupVersionKind != kindSecret && (o.isAlwaysFollowed(l) || o.snapshot.LooksAtComposed())
-	if due {
+	if took > shortWatch && o.watches && l.GroupVersionKind != kindSecret && (o.isAlwaysFollowed(l) || o.snapshot.LooksAtComposed()) {
 		o.followAll(ctx, []*listing{l})
 	}
-
-	return due
 }
 
 // followAll starts to watch the listings.
@@ -86,9 +72,9 @@ func (o *observer) followAll(ctx context.Context, due []*listing) {
 	if len(due) == 0 {
 		return
 	}
-	vital := map[*listing]bool{} // The required kinds can change with the next listNeeded.
-	for _, l := range due {
-		l.followed, vital[l] = true, o.watchesAll || o.vital[l.GroupVersionKind]
+	vital := make([]bool, len(due)) // The required kinds can change with the next listNeeded.
+	for n, l := range due {
+		l.followed, vital[n] = true, o.watchesAll || o.vital[l.GroupVersionKind]
 	}
 	if o.events.cancel == nil {
 		// The watches go on between the operations of a poll.
@@ -97,14 +83,7 @@ func (o *observer) followAll(ctx context.Context, due []*listing) {
 	}
 	// The caller does not wait until all watches are started.
 	go func(ctx context.Context) { //nolint:contextcheck // The watches go on after this call.
-		slots := make(chan struct{}, parallelSurveyLists)
-		for _, l := range due {
-			slots <- struct{}{}
-			go func() {
-				defer func() { <-slots }()
-				o.watch(ctx, l, vital[l])
-			}()
-		}
+		inParallel(len(due), parallelSurveyLists, func(n int) { o.watch(ctx, due[n], vital[n]) })
 	}(o.watchCtx)
 }
 
@@ -158,7 +137,7 @@ func (o *observer) relist(ctx context.Context, l *listing) (version string, err 
 	options := l.options
 	options.ResourceVersion = ""
 	there := map[xp.ID]bool{}
-	version, err = o.cluster.eachWithRetry(ctx, l.GroupVersionKind, l.namespace, options, o.cluster.withFewRetries, func(u *unstructured.Unstructured) {
+	version, err = o.cluster.eachOf(ctx, o.cluster.pages, l.collection, options, o.cluster.withFewRetries, func(u *unstructured.Unstructured) {
 		o.enqueue(watch.Modified, u, l)
 		there[xp.RefTo(u).ID()] = true
 	}, nil)
@@ -208,16 +187,12 @@ func (o *observer) enqueue(event watch.EventType, u *unstructured.Unstructured, 
 }
 
 func (o *observer) watcher(ctx context.Context, p collection, options metav1.ListOptions) (watch.Interface, error) {
-	gvr, namespaced, err := o.cluster.Resource(p.GroupVersionKind)
+	objects, err := o.cluster.objects(p.GroupVersionKind, p.namespace)
 	if err != nil {
 		return nil, err
 	}
 
-	if !namespaced {
-		p.namespace = ""
-	}
-
-	return o.cluster.client.Resource(gvr).Namespace(p.namespace).Watch(ctx, options) //nolint:wrapcheck // The error is not returned to users.
+	return objects.Watch(ctx, options) //nolint:wrapcheck // The error is not returned to users.
 }
 
 // unfollow ends all watches.
@@ -230,13 +205,13 @@ func (o *observer) unfollow() {
 // catchUp takes the events from the queue into the Snapshot, and reports whether any changed it. ok
 // is false if events may be missing, so that all must be listed again.
 func (o *observer) catchUp() (changed, ok bool) {
-	notices, there, ok := o.events.drain()
+	events, there, ok := o.events.drain()
 	changed = len(there) > 0
 	for l, ids := range there {
 		o.removeMissing(l, ids)
 	}
-	for _, h := range notices {
-		if o.isCovered(h.in, h.id.Namespace) || !o.isNewer(h) {
+	for at, h := range events {
+		if o.isCovered(at.in, at.id.Namespace) || !o.isNewer(at.id, h) {
 			continue
 		}
 		changed = true
@@ -248,7 +223,7 @@ func (o *observer) catchUp() (changed, ok bool) {
 			// The object is deleted, or has lost the label; then another listing has it. Secrets
 			// are listed by two properties, and another listing can have this one.
 			o.snapshot.Remove(u)
-			ok = ok && h.in.GroupVersionKind != kindSecret
+			ok = ok && at.in.GroupVersionKind != kindSecret
 		}
 	}
 
@@ -286,15 +261,15 @@ func (o *observer) putWritten(u *unstructured.Unstructured) {
 func (o *observer) update(u *unstructured.Unstructured) { o.put(trim(u)) }
 
 // isNewer reports whether an event is newer than what the Snapshot has of its object.
-func (o *observer) isNewer(h watchEvent) bool {
-	version, expected := o.expected[h.id]
+func (o *observer) isNewer(id xp.ID, h watchEvent) bool {
+	version, expected := o.expected[id]
 	if !expected {
 		return true
 	}
 	if !slices.Contains(h.versions, version) {
 		return false
 	}
-	delete(o.expected, h.id)
+	delete(o.expected, id)
 
-	return h.version() != version
+	return h.versions[len(h.versions)-1] != version
 }

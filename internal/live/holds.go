@@ -6,13 +6,14 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
@@ -23,33 +24,21 @@ import (
 // KindRestore is Velero's kind Restore.
 var KindRestore = schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Restore"}
 
-// readHolds reads what plans for held objects need besides the trees.
+// readHolds reads what plans for held objects need besides the trees. Crossplane labels none of it.
 func (s *surveyor) readHolds(ctx context.Context) error {
-	for {
-		wanted := map[schema.GroupKind]bool{}
+	return s.listWanted(ctx, func() sets.Set[schema.GroupKind] {
+		wanted := sets.New[schema.GroupKind]()
 		for _, r := range s.needs(s.held()...) {
 			if s.snapshot.Get(r) == nil {
-				wanted[r.GroupVersionKind().GroupKind()] = true
+				wanted.Insert(r.GroupVersionKind().GroupKind())
 			}
 		}
 		for _, gvk := range s.snapshot.PlatformNeeds() {
-			wanted[gvk.GroupKind()] = true
+			wanted.Insert(gvk.GroupKind())
 		}
-		requests, err := s.requests(wanted)
-		if err != nil {
-			return err
-		}
-		if len(requests) == 0 {
-			return nil
-		}
-		for i := range requests {
-			// Crossplane labels none of these.
-			requests[i].selector, s.extents[requests[i].GroupKind()] = "", whole
-		}
-		if err := s.list(ctx, requests); err != nil {
-			return err
-		}
-	}
+
+		return wanted
+	}, true)
 }
 
 // needs returns what plans for the objects need, without Secrets: only an Adopter adopts Secrets.
@@ -72,24 +61,12 @@ func (s *surveyor) held() []xp.Ref {
 // plans returns the next step for each held object of which enough is known.
 func (s *surveyor) plans(ctx context.Context) map[xp.ID]adoption.Plan {
 	plans := map[xp.ID]adoption.Plan{}
-	// An installation that can't be read is not read again.
-	installation := sync.OnceValue(func() adoption.Installation {
-		i, err := s.cluster.Installation(ctx)
-		i.Hidden = err != nil
-
-		return i
-	})
+	installed := s.cluster.installationOnce(ctx, func(error) {})
 	for _, r := range s.held() {
 		if slices.ContainsFunc(s.needs(r), s.objects.IsUnread) {
 			continue
 		}
-		plan := adoption.Next(s.snapshot, r)
-		for _, pending := range plan.Pending {
-			if s.cluster.serverNow().Sub(pending.Since) >= defaultStuckAfter {
-				plan = plan.Named(pending, adoption.Stuck(s.snapshot.Get(pending.Ref), installation()))
-			}
-		}
-		plans[r.ID()] = plan
+		plans[r.ID()] = s.cluster.withCauses(adoption.Next(s.snapshot, r), s.snapshot, defaultStuckAfter, installed)
 	}
 
 	return plans
@@ -117,7 +94,7 @@ func (s *surveyor) readRestores(ctx context.Context) (restores map[string]report
 			r := restoreFrom(u)
 			restores[r.Name], phases[r.Name] = r, r.Phase
 		})
-		if err == nil || isUnserved(err) {
+		if ignoreUnserved(err) == nil {
 			continue
 		}
 		if namespace == s.scope.Velero {
@@ -147,15 +124,11 @@ func (c *Cluster) RestoreNamed(ctx context.Context, namespace, name string) (*re
 	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()}
 	err := c.Each(ctx, KindRestore, namespace, options, func(u *unstructured.Unstructured) {
 		if u.GetName() == name {
-			r := restoreFrom(u)
-			found = &r
+			found = ptr.To(restoreFrom(u))
 		}
 	})
-	if isUnserved(err) {
-		return nil, nil //nolint:nilnil // Without Velero there is none.
-	}
 
-	return found, err
+	return found, ignoreUnserved(err)
 }
 
 func restoreFrom(u *unstructured.Unstructured) report.Restore {

@@ -171,7 +171,7 @@ func TestSettings(t *testing.T) {
 		"Empty": {reason: "An empty ConfigMap sets nothing.", objects: []*unstructured.Unstructured{settings("s", xptest.Without("data"))}},
 		"Malformed": {
 			reason: "Malformed settings must not count as the default.", objects: []*unstructured.Unstructured{settings("s", xptest.JSON(`{"data":{"clone":1}}`))},
-			want: want{Err: "cannot read the ConfigMap s: .data accessor error: contains non-string value in the " +
+			want: want{Err: "cannot read the ConfigMap velero/s: .data accessor error: contains non-string value in the " +
 				"map under key \"clone\": 1 is of the type int64, expected string"},
 		},
 	}

@@ -67,7 +67,7 @@ func refOf(gvk schema.GroupVersionKind) xp.Ref {
 func TestKindsReturnsUnreadGroups(t *testing.T) {
 	s := newServer()
 	c := s.cluster()
-	if _, err := c.groupList(); err != nil {
+	if _, err := c.cachedGroups(); err != nil {
 		t.Fatal(err)
 	}
 	s.discoveryErr = errDown

@@ -9,71 +9,47 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// leftovers are the Usages that adopted XRs have left behind, as of the latest pass.
-type leftovers struct {
-	cluster *Cluster
-	// adopted are the XRs that are adopted now, and unfinished those that once were not.
-	adopted    map[xp.ID]schema.GroupVersionKind
-	unfinished map[xp.ID]bool
-}
-
-func leftoversIn(c *Cluster) *leftovers {
-	return &leftovers{cluster: c, unfinished: map[xp.ID]bool{}}
-}
-
-// record records which XRs are adopted and which are not yet.
-func (l *leftovers) record(w *adoption.Snapshot, plans map[xp.ID]adoption.Plan) {
-	l.adopted = map[xp.ID]schema.GroupVersionKind{}
-	for _, r := range w.Subjects() {
-		u, id := w.Get(r), r.ID()
-		switch {
-		case u == nil || !xp.IsComposite(u):
-		case plans[id].Done:
-			l.adopted[id] = u.GroupVersionKind()
-		default:
-			l.unfinished[id] = true
+// reportLeftovers adds to the Plans the Usages that adopted XRs have left behind, and writes an
+// Event about each XR that was adopted in this poll. It lists Usages once, and XRs only if an XR
+// composed any of the Usages. It only logs errors, since these adoptions are complete.
+func (p *poll) reportLeftovers(ctx context.Context, o *observer) {
+	adopted := map[xp.ID]schema.GroupVersionKind{}
+	for _, r := range o.snapshot.Subjects() {
+		if u := o.snapshot.Get(r); u != nil && xp.IsComposite(u) && p.plans[r.ID()].Done {
+			adopted[r.ID()] = u.GroupVersionKind()
 		}
 	}
-}
-
-// report adds the Usages found to the Plans, and writes an Event about each XR that has just been
-// adopted. It lists Usages once, and XRs only if an XR composed any of the Usages. It only logs
-// errors, since these adoptions are complete.
-func (l *leftovers) report(ctx context.Context, a *Adopter, o *observer, plans map[xp.ID]adoption.Plan) {
-	if len(l.adopted) == 0 {
+	if len(adopted) == 0 {
 		return
 	}
+	namespaces := usageNamespaces(adopted)
 	var err error
-	if in := l.namespaces(); o.usagesRead == nil || !slices.Equal(o.usagesRead, in) {
-		if o.usages, err = l.usages(ctx, in); err == nil {
-			o.usagesRead = in
+	if o.usagesRead == nil || !slices.Equal(o.usagesRead, namespaces) {
+		if o.usages, err = p.cluster.usages(ctx, namespaces); err == nil {
+			o.usagesRead = namespaces
 		}
 	}
 	if err == nil && len(o.usages) > 0 {
-		err = l.reportUsages(ctx, o, o.usages, plans)
+		err = p.reportUsages(ctx, o, adopted)
 	}
 	if err != nil {
-		a.log.WithError(err).Warn("Usages that were left behind are not reported")
+		p.log.WithError(err).Warn("Usages that were left behind are not reported")
 	}
 }
 
-func (l *leftovers) reportUsages(ctx context.Context, o *observer, usages []*unstructured.Unstructured, plans map[xp.ID]adoption.Plan) error {
+func (p *poll) reportUsages(ctx context.Context, o *observer, adopted map[xp.ID]schema.GroupVersionKind) error {
 	var xrs []*unstructured.Unstructured
 	byID := map[xp.ID]*unstructured.Unstructured{}
-	kinds := map[schema.GroupVersionKind]bool{}
-	for _, gvk := range l.adopted {
-		if kinds[gvk] {
-			continue
-		}
-		kinds[gvk] = true
-		for _, namespace := range l.namespaces() {
-			found, err := l.all(ctx, o, collection{gvk, namespace})
+	for gvk := range sets.New(slices.Collect(maps.Values(adopted))...) {
+		for _, namespace := range o.usagesRead {
+			found, err := o.allOf(ctx, gvk, namespace)
 			if err != nil {
 				return err
 			}
@@ -85,21 +61,21 @@ func (l *leftovers) reportUsages(ctx context.Context, o *observer, usages []*uns
 		}
 	}
 	remarks := map[xp.ID][]reason.Message{}
-	for _, left := range adoption.Leftovers(usages, xrs) {
+	for _, left := range adoption.Leftovers(o.usages, xrs) {
 		id := xp.RefTo(left.XR).ID()
 		remarks[id] = append(remarks[id], left.Message())
 	}
 	for id, of := range remarks {
-		if _, ok := l.adopted[id]; !ok {
+		if _, ok := adopted[id]; !ok {
 			continue
 		}
-		p := plans[id]
-		p.Remarks = append(p.Remarks, of...)
-		plans[id] = p
-		if !l.unfinished[id] {
+		plan := p.plans[id]
+		plan.Remarks = append(plan.Remarks, of...)
+		p.plans[id] = plan
+		if !p.unfinished[id] {
 			continue
 		}
-		if err := l.cluster.Warn(ctx, byID[id], adoption.EventLeftBehind, strings.Join(reason.Strings(of), "\n")); err != nil {
+		if err := p.cluster.Warn(ctx, byID[id], adoption.EventLeftBehind, strings.Join(reason.Strings(of), "\n")); err != nil {
 			return err
 		}
 	}
@@ -107,43 +83,43 @@ func (l *leftovers) reportUsages(ctx context.Context, o *observer, usages []*uns
 	return nil
 }
 
-// namespaces returns the namespaces in which the adopted XRs can have left Usages: a namespaced XR
-// composes only objects of its namespace. It returns "" for all namespaces if an XR is
+// usageNamespaces returns the namespaces in which the adopted XRs can have left Usages: a namespaced
+// XR composes only objects of its namespace. It returns "" for all namespaces if an XR is
 // cluster-scoped or there are many namespaces.
-func (l *leftovers) namespaces() []string {
-	in := map[string]bool{}
-	for id := range l.adopted {
-		in[id.Namespace] = true
+func usageNamespaces(adopted map[xp.ID]schema.GroupVersionKind) []string {
+	in := sets.New[string]()
+	for id := range adopted {
+		in.Insert(id.Namespace)
 	}
-	if in[""] || len(in) > maxNamespaces {
+	if in.Has("") || in.Len() > maxNamespaces {
 		return []string{""}
 	}
 
-	return slices.Sorted(maps.Keys(in))
+	return sets.List(in)
 }
 
-// all returns all XRs of a kind, in a namespace or everywhere.
-func (l *leftovers) all(ctx context.Context, o *observer, c collection) ([]*unstructured.Unstructured, error) {
-	if o.whole[collection{GroupVersionKind: c.GroupVersionKind}] {
-		return o.snapshot.All(c.GroupKind(), nil), nil
+// allOf returns all objects of a kind, in a namespace or everywhere.
+func (o *observer) allOf(ctx context.Context, gvk schema.GroupVersionKind, namespace string) ([]*unstructured.Unstructured, error) {
+	if o.whole[collection{GroupVersionKind: gvk}] {
+		return o.snapshot.All(gvk.GroupKind(), nil), nil
 	}
 
-	return l.cluster.List(ctx, c.GroupVersionKind, c.namespace, metav1.ListOptions{})
+	return o.cluster.List(ctx, gvk, namespace, metav1.ListOptions{})
 }
 
 // usages returns the Usages that an XR composed, in some namespaces or everywhere.
-func (l *leftovers) usages(ctx context.Context, namespaces []string) ([]*unstructured.Unstructured, error) {
+func (c *Cluster) usages(ctx context.Context, namespaces []string) ([]*unstructured.Unstructured, error) {
 	var usages []*unstructured.Unstructured
 	for _, gk := range xp.UsageKinds() {
-		gvk, ok, err := l.cluster.Served(gk)
+		gvk, ok, err := c.Served(gk)
 		if err != nil {
 			return nil, err
 		}
-		if _, namespaced, err := l.cluster.Resource(gvk); !ok || err == nil && !namespaced && namespaces[0] != "" {
+		if _, namespaced, err := c.Resource(gvk); !ok || err == nil && !namespaced && namespaces[0] != "" {
 			continue // A namespaced XR composes no ClusterUsage.
 		}
 		for _, namespace := range namespaces {
-			found, err := l.cluster.List(ctx, gvk, namespace, metav1.ListOptions{LabelSelector: xp.LabelComposite})
+			found, err := c.List(ctx, gvk, namespace, metav1.ListOptions{LabelSelector: xp.LabelComposite})
 			if err != nil {
 				return nil, err
 			}

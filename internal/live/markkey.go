@@ -50,22 +50,14 @@ func (c *Cluster) MarkKey(ctx context.Context, namespace string) (adoption.Key, 
 	secrets := c.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace(namespace)
 	err = c.withRetry(ctx.Done(), apiServerName, func() error {
 		_, err := secrets.Create(ctx, u, metav1.CreateOptions{FieldManager: FieldManager})
-		if err != nil {
-			return fmt.Errorf("cannot make Secret %s/%s, which has the key that signs the marks of holds: %w", namespace, MarkKeySecret, err)
-		}
 
-		return nil
+		return err //nolint:wrapcheck // It is wrapped below.
 	})
-	if apierrors.IsAlreadyExists(err) { // Another process has created it at the same time, or the answer was lost.
-		return c.ReadMarkKey(ctx, namespace)
+	if err != nil && !apierrors.IsAlreadyExists(err) { // Another process may have created it, or the answer was lost.
+		return nil, fmt.Errorf("cannot make Secret %s/%s, which has the key that signs the marks of holds: %w", namespace, MarkKeySecret, err)
 	}
-	if err != nil {
-		return nil, err
-	}
-	key, err = adoption.NewKey(secret)
-	c.keepMarkKey(namespace, key)
 
-	return key, err
+	return c.ReadMarkKey(ctx, namespace)
 }
 
 // MakeMarkKey is MarkKey without the key.
@@ -75,34 +67,23 @@ func (c *Cluster) MakeMarkKey(ctx context.Context, namespace string) error {
 	return err
 }
 
-func (c *Cluster) keepMarkKey(namespace string, key adoption.Key) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.markKeys[namespace] = key
-}
-
 // ReadMarkKey is MarkKey without creating the key: it returns an error that apierrors.IsNotFound
 // matches if there is none. It is for callers that sign only what has a signature already.
 func (c *Cluster) ReadMarkKey(ctx context.Context, namespace string) (adoption.Key, error) {
-	c.mu.Lock()
-	key := c.markKeys[namespace]
-	c.mu.Unlock()
-	if key != nil {
-		return key, nil
-	}
-	const what = "cannot read the key that signs the marks of holds"
-	u, err := c.Get(ctx, xp.Ref{APIVersion: kindSecret.GroupVersion().String(), Kind: kindSecret.Kind, Namespace: namespace, Name: MarkKeySecret})
-	if err != nil {
-		return nil, fmt.Errorf(what+": %w", err)
-	}
-	key, err = markKeyIn(u)
-	if err != nil {
-		return nil, reason.MarkKeyForeign.Errorf(what+" in Secret %s/%s: %w; this plugin has not written it so. Find out who did, and delete the Secret to have "+
-			"another one made. Release what is held by then with --trust-marks", namespace, MarkKeySecret, err)
-	}
-	c.keepMarkKey(namespace, key)
+	return c.markKeys.get(namespace, func() (adoption.Key, error) {
+		const what = "cannot read the key that signs the marks of holds"
+		u, err := c.Get(ctx, xp.Ref{APIVersion: kindSecret.GroupVersion().String(), Kind: kindSecret.Kind, Namespace: namespace, Name: MarkKeySecret})
+		if err != nil {
+			return nil, fmt.Errorf(what+": %w", err)
+		}
+		key, err := markKeyIn(u)
+		if err != nil {
+			return nil, reason.MarkKeyForeign.Errorf(what+" in Secret %s/%s: %w; this plugin has not written it so. Find out who did, and delete the Secret to have "+
+				"another one made. Release what is held by then with --trust-marks", namespace, MarkKeySecret, err)
+		}
 
-	return key, nil
+		return key, nil
+	})
 }
 
 // markKeyIn returns the key in the Secret, which must be as MarkKey creates it. So no controller

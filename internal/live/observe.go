@@ -7,17 +7,17 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
-
-const pageSize = 250
 
 // Observe returns a Snapshot with the XRs that refs name, the other XRs of the same and of linked
 // kinds, and everything that planning for them needs. A mark counts only if it was signed with the
@@ -48,8 +48,7 @@ type observer struct {
 	// the groups and versions whose kinds could not be read.
 	discovered bool
 	unanswered map[schema.GroupVersion]error
-	// servedVersions maps a kind that is not served in its version to one that is, or to an empty
-	// one.
+	// servedVersions maps a kind that is not served in its version to one that is, or to itself.
 	servedVersions map[schema.GroupVersionKind]schema.GroupVersionKind
 	// label is the key of the label that a restore writes on what it creates. It matches any
 	// restore: a second restore adopts what the first has left.
@@ -64,8 +63,7 @@ type observer struct {
 	// watches is set if kinds may be watched. watchesAll is set if everything is to be listed again
 	// when any kind can't be watched, also one of composed resources.
 	watches, watchesAll bool
-	// prefetched are the results of parallel lists. snapshotMu serializes changes of the Snapshot.
-	prefetched map[collection]prefetchResult
+	// snapshotMu serializes changes of the Snapshot and of listings.
 	snapshotMu sync.Mutex
 	// expected are the resourceVersions of written objects whose events are still to come.
 	expected map[xp.ID]string
@@ -76,11 +74,11 @@ func newObserver(c *Cluster, key adoption.Key, selector string, refs []xp.Ref) *
 	o := &observer{
 		cluster: c, key: key, selector: selector, refs: refs, snapshot: adoption.NewSnapshot(key), labelled: map[collection]bool{},
 		whole: map[collection]bool{}, unread: map[schema.GroupVersionKind]error{}, unanswered: map[schema.GroupVersion]error{}, events: newEventQueue(),
-		servedVersions: map[schema.GroupVersionKind]schema.GroupVersionKind{}, expected: map[xp.ID]string{}, prefetched: map[collection]prefetchResult{},
+		servedVersions: map[schema.GroupVersionKind]schema.GroupVersionKind{}, expected: map[xp.ID]string{},
 	}
 	o.label, _, _ = strings.Cut(selector, "=")
 	o.snapshot.Pack()
-	o.snapshot.Definitions(activationsIn(c).ofKind)
+	o.snapshot.Definitions((&activations{cluster: c}).ofKind)
 
 	return o
 }
@@ -122,10 +120,6 @@ func (o *observer) put(u *unstructured.Unstructured) {
 
 // observe lists needed objects that are missing, and reports whether it listed anything.
 func (o *observer) observe(ctx context.Context, needs []xp.Ref) (bool, error) {
-	more, err := o.prefetchList(ctx, needs)
-	if err != nil {
-		return false, err
-	}
 	for _, r := range needs {
 		if err := o.unread[r.GroupVersionKind()]; err != nil && o.vital[r.GroupVersionKind()] && !xp.IsConversion(err) {
 			return false, err
@@ -134,55 +128,128 @@ func (o *observer) observe(ctx context.Context, needs []xp.Ref) (bool, error) {
 	labelled, whole := o.due(needs)
 	for _, p := range labelled {
 		o.labelled[p] = true
-		if err := o.list(ctx, p, o.selector); err != nil {
-			return false, err
-		}
+	}
+	if err := o.listAll(ctx, labelled, o.selector); err != nil {
+		return false, err
 	}
 	for _, p := range whole {
 		o.whole[p] = true
-		if err := o.list(ctx, p, ""); err != nil {
-			return false, err
-		}
 	}
 
-	return more || len(labelled)+len(whole) > 0, nil
+	return len(labelled)+len(whole) > 0, o.listAll(ctx, whole, "")
 }
 
-func (o *observer) list(ctx context.Context, p collection, selector string) error {
-	gvk := p.GroupVersionKind
-	if err := o.discover(gvk); err != nil {
-		return err
-	}
-	if p.namespace != "" && o.isClusterScoped(gvk) {
-		o.whole[p] = true // A namespaced object refers only to its namespace, so to none of these.
+// parallelLists is how many kinds are listed at a time: the API server encodes one page while the
+// plugin decodes another. It is small, since one page of each kind is in memory.
+const parallelLists = 4
 
-		return nil
-	}
-	all := []metav1.ListOptions{{LabelSelector: selector}}
-	whole := gvk == kindSecret && selector == ""
-	if whole {
-		// The plugin must not read other Secrets of the cluster.
-		all = []metav1.ListOptions{{FieldSelector: "type=" + xp.SecretTypeConnection}, {LabelSelector: xp.LabelComposite}}
-	}
-	for _, options := range all {
-		if err := o.read(ctx, p, options); err != nil {
-			return o.recordUnlisted(ctx, p, err)
+// listAll lists the kinds that planning requires, then other kinds in parallel, and then Secrets,
+// for which other objects wait.
+func (o *observer) listAll(ctx context.Context, all []collection, selector string) error {
+	var others, secrets []collection
+	for _, p := range all {
+		gvk := p.GroupVersionKind
+		if err := o.discover(gvk); err != nil {
+			return err
+		}
+		err := o.lookUp(gvk)
+		switch {
+		case err != nil:
+		case p.namespace != "" && o.isClusterScoped(gvk):
+			o.whole[p] = true // A namespaced object refers only to its namespace, so to none of these.
+		case gvk == kindSecret:
+			secrets = append(secrets, p)
+		case o.vital[gvk]:
+			err = o.list(ctx, p, metav1.ListOptions{LabelSelector: selector}, o.cluster.retryForever(ctx))
+		default:
+			others = append(others, p)
+		}
+		if err := o.recordUnlisted(ctx, p, err); err != nil {
+			return err
 		}
 	}
-	if !whole {
-		return nil
+	errs := make([]error, len(others))
+	inParallel(len(others), parallelLists, func(n int) {
+		// Few retries do not outlast a restart of the API server: all other objects wait meanwhile.
+		errs[n] = o.list(ctx, others[n], metav1.ListOptions{LabelSelector: selector}, o.cluster.withFewRetries)
+	})
+	for n, p := range others {
+		if err := o.recordUnlisted(ctx, p, errs[n]); err != nil {
+			return err
+		}
 	}
-	if err := o.readInputs(ctx, p); err != nil {
-		return o.recordUnlisted(ctx, p, err)
+	for _, p := range secrets {
+		if err := o.recordUnlisted(ctx, p, o.listSecrets(ctx, p, selector)); err != nil {
+			return err
+		}
 	}
 
 	return nil
 }
 
-// recordUnlisted records the error of a list, or returns it if planning requires the kind.
+// listSecrets lists the Secrets with the selector's label; without one connection Secrets, composed
+// ones and those that an object waits for, which can have any type and no label. The plugin must
+// not read other Secrets of the cluster.
+func (o *observer) listSecrets(ctx context.Context, p collection, selector string) error {
+	all := []metav1.ListOptions{{LabelSelector: selector}}
+	if selector == "" {
+		all = []metav1.ListOptions{{FieldSelector: "type=" + xp.SecretTypeConnection}, {LabelSelector: xp.LabelComposite}}
+	}
+	for _, options := range all {
+		if err := o.list(ctx, p, options, o.cluster.retryForever(ctx)); err != nil {
+			return err
+		}
+	}
+	missing := sets.New[xp.ID]()
+	for _, r := range o.snapshot.Inputs() {
+		if selector == "" && (p.namespace == "" || p.namespace == r.Namespace) && !o.snapshot.Has(r) {
+			missing.Insert(r.ID())
+		}
+	}
+	if missing.Len() == 0 {
+		return nil
+	}
+
+	return o.cluster.Each(ctx, kindSecret, p.namespace, metav1.ListOptions{}, func(u *unstructured.Unstructured) {
+		if missing.Has(xp.RefTo(u).ID()) {
+			o.put(trim(u))
+		}
+	})
+}
+
+// list lists what the options select in a collection, and records the listing. It watches a long
+// list while it reads it.
+func (o *observer) list(ctx context.Context, p collection, options metav1.ListOptions, try func(func() error) error) error {
+	began := time.Now()
+	l := &listing{collection: p, options: options}
+	_, err := o.cluster.eachOf(ctx, o.cluster.pages, p, options, try, func(u *unstructured.Unstructured) {
+		u = trim(u)
+		o.snapshotMu.Lock()
+		defer o.snapshotMu.Unlock()
+		o.put(u)
+	}, func(version string) {
+		if !l.followed {
+			l.options.ResourceVersion = version
+			o.followEarly(ctx, l, time.Since(began))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	o.snapshotMu.Lock()
+	defer o.snapshotMu.Unlock()
+	o.listings = append(o.listings, l)
+
+	return nil
+}
+
+// recordUnlisted records the error of a list, if there is one, or returns it if planning requires
+// the kind.
 func (o *observer) recordUnlisted(ctx context.Context, p collection, err error) error {
 	gvk := p.GroupVersionKind
 	switch {
+	case err == nil:
+		return nil
 	case isUnserved(err):
 		o.snapshot.AddUnserved(gvk.GroupKind())
 	case gvk == kindSecret && apierrors.IsForbidden(err):
@@ -215,48 +282,20 @@ func (o *observer) discover(gvk schema.GroupVersionKind) error {
 	return nil
 }
 
-// read lists what the options select. A kind that is not required gets few retries, which do not
-// outlast a restart of the API server: all other objects wait meanwhile.
-func (o *observer) read(ctx context.Context, p collection, options metav1.ListOptions) error {
-	gvk := p.GroupVersionKind
-	if !o.cluster.isKnown(gvk) {
-		gv := gvk.GroupVersion()
-		if err := o.unanswered[gv]; err != nil {
-			return err
-		}
-		if err := o.cluster.lookUp(gvk); err != nil {
-			if !isUnserved(err) {
-				o.unanswered[gv] = err
-			}
-
-			return err
-		}
+// lookUp returns an error if a kind is not served, or if its server has not answered.
+func (o *observer) lookUp(gvk schema.GroupVersionKind) error {
+	if o.cluster.isKnown(gvk) {
+		return nil
+	}
+	if err := o.unanswered[gvk.GroupVersion()]; err != nil {
+		return err
+	}
+	err := o.cluster.lookUp(gvk)
+	if ignoreUnserved(err) != nil {
+		o.unanswered[gvk.GroupVersion()] = err
 	}
 
-	try := o.cluster.withFewRetries
-	if o.vital[gvk] || gvk == kindSecret {
-		try = o.cluster.retryForever(ctx)
-	}
-
-	return o.listAndRecord(ctx, p, options, try)
-}
-
-// listAndRecord lists what the options select, and records the listing.
-func (o *observer) listAndRecord(ctx context.Context, p collection, options metav1.ListOptions, try func(func() error) error) error {
-	a, isPrefetched := o.prefetched[p]
-	delete(o.prefetched, p)
-	if !isPrefetched {
-		a = o.prefetch(ctx, p, options, try)
-	}
-	if a.err != nil {
-		return a.err
-	}
-	o.listings = append(o.listings, a.listing)
-	if o.watches && a.took > shortWatch && !a.followed && o.isAlwaysFollowed(a.listing) {
-		o.followAll(ctx, []*listing{a.listing}) // Lists of other kinds can take longer than the API server keeps events.
-	}
-
-	return nil
+	return err
 }
 
 // isUnreadable reports whether a kind can't be read: the answer is a 403 or a 5xx, or is missing.
@@ -268,4 +307,81 @@ func isUnreadable(ctx context.Context, err error) bool {
 	code := status.Status().Code
 
 	return code == http.StatusForbidden || code >= http.StatusInternalServerError
+}
+
+// inServed returns refs with the versions in which their objects can be read: the version of the
+// ref, else one in which the kind is served.
+func (o *observer) inServed(refs []xp.Ref) ([]xp.Ref, error) {
+	for n, r := range refs {
+		gvk := r.GroupVersionKind()
+		if o.cluster.isKnown(gvk) {
+			continue
+		}
+		other, looked := o.servedVersions[gvk]
+		if !looked {
+			var err error
+			if other, err = o.servedVersion(gvk); err != nil {
+				return nil, err
+			}
+			o.servedVersions[gvk] = other
+		}
+		if other != gvk {
+			o.snapshot.AddRetired(gvk, other)
+			refs[n].APIVersion = other.GroupVersion().String()
+		}
+	}
+
+	return refs, nil
+}
+
+// servedVersion returns a kind in a version in which it is served: the given version if it is, or if
+// none is. It skips versions that do not answer.
+func (o *observer) servedVersion(gvk schema.GroupVersionKind) (schema.GroupVersionKind, error) {
+	if err := o.discover(gvk); err != nil || o.cluster.isKnown(gvk) {
+		return gvk, err
+	}
+	groups, err := o.cluster.cachedGroups()
+	if err != nil {
+		return gvk, err
+	}
+	for _, version := range groups.versionsOf(gvk.Group) {
+		other := gvk.GroupKind().WithVersion(version)
+		gv := other.GroupVersion()
+		if o.unanswered[gv] != nil {
+			continue
+		}
+		cached, err := o.cluster.cachedKinds(gv)
+		if err != nil {
+			o.unanswered[gv] = err
+
+			continue
+		}
+		if _, ok := cached.find(gvk.Kind); ok {
+			return other, nil
+		}
+	}
+
+	return gvk, nil
+}
+
+// observePlatform lists the objects that XRs of all kinds share, such as Compositions, as far as
+// the observed XRs need them. A cluster has few of these.
+func (o *observer) observePlatform(ctx context.Context) error {
+	for _, gvk := range o.snapshot.PlatformNeeds() {
+		everywhere := collection{GroupVersionKind: gvk}
+		if o.whole[everywhere] {
+			continue
+		}
+		err := o.list(ctx, everywhere, metav1.ListOptions{}, o.cluster.retryForever(ctx))
+		if isUnserved(err) {
+			continue // This Crossplane is older than the kind, or is not installed; other code notices that.
+		}
+		if err != nil {
+			return err
+		}
+		o.whole[everywhere] = true
+		o.snapshot.AddedAll(gvk.GroupKind())
+	}
+
+	return nil
 }

@@ -69,7 +69,7 @@ func TestObserve(t *testing.T) {
 			objects: []*unstructured.Unstructured{restored(xr), restored(mine), restored(claim), restored(revision), xptest.MR("other"), xptest.XR("other")},
 			from:    []xp.Ref{xp.RefTo(x)},
 			want: want{
-				Lists: labelled("xorders", "buckets", "compositionrevisions", "orderclaims"), There: []*unstructured.Unstructured{xr, mine, claim, revision},
+				Lists: labelled("xorders", "compositionrevisions", "orderclaims", "buckets"), There: []*unstructured.Unstructured{xr, mine, claim, revision},
 				Missing: []*unstructured.Unstructured{xptest.MR("other"), xptest.XR("other")}, Held: 1,
 			},
 		},
@@ -77,7 +77,7 @@ func TestObserve(t *testing.T) {
 			reason:  "An object from before the restore lacks its label: only that kind is listed whole.",
 			objects: []*unstructured.Unstructured{restored(xr), restored(mine), restored(claim), revision}, from: []xp.Ref{xp.RefTo(x)},
 			want: want{
-				Lists: append(labelled("xorders", "buckets", "compositionrevisions", "orderclaims"), "compositionrevisions "+all),
+				Lists: append(labelled("xorders", "compositionrevisions", "orderclaims", "buckets"), "compositionrevisions "+all),
 				There: []*unstructured.Unstructured{xr, mine, claim, revision},
 				Held:  1,
 			},
@@ -86,7 +86,7 @@ func TestObserve(t *testing.T) {
 			reason:  "A missing object is looked for once.",
 			objects: []*unstructured.Unstructured{restored(xr), restored(claim), restored(revision)}, from: []xp.Ref{xp.RefTo(x)},
 			want: want{
-				Lists:   append(labelled("xorders", "buckets", "compositionrevisions", "orderclaims"), "buckets "+all),
+				Lists:   append(labelled("xorders", "compositionrevisions", "orderclaims", "buckets"), "buckets "+all),
 				There:   []*unstructured.Unstructured{xr, claim, revision},
 				Missing: []*unstructured.Unstructured{mine}, Held: 1,
 			},
@@ -102,13 +102,13 @@ func TestObserve(t *testing.T) {
 				restored(xr), restored(mine), restored(claim), restored(revision), restored(xptest.XR("y", xptest.Refs(xptest.MR("c")))), restored(xptest.MR("c")),
 			},
 			from: []xp.Ref{xp.RefTo(x)},
-			want: want{Lists: labelled("xorders", "buckets", "compositionrevisions", "orderclaims"), There: []*unstructured.Unstructured{xptest.MR("c")}, Held: 2},
+			want: want{Lists: labelled("xorders", "compositionrevisions", "orderclaims", "buckets"), There: []*unstructured.Unstructured{xptest.MR("c")}, Held: 2},
 		},
 		"FromTheClaim": {
 			reason:  "A claim leads to its XR.",
 			objects: []*unstructured.Unstructured{restored(xr), restored(mine), restored(claim), restored(revision)}, from: []xp.Ref{xp.RefTo(claim)},
 			want: want{
-				Lists: labelled("orderclaims", "xorders", "buckets", "compositionrevisions"),
+				Lists: labelled("orderclaims", "xorders", "compositionrevisions", "buckets"),
 				There: []*unstructured.Unstructured{xr, mine, claim, revision}, Held: 1,
 			},
 		},
@@ -118,7 +118,7 @@ func TestObserve(t *testing.T) {
 				restored(xptest.XR("x", xptest.Refs(xptest.Object("gone.org/v1", "Gone", "", "g"), mine))), restored(mine), restored(revision),
 			},
 			from: []xp.Ref{xp.RefTo(x)},
-			want: want{Lists: labelled("xorders", "buckets", "compositionrevisions"), There: []*unstructured.Unstructured{mine}, Held: 1},
+			want: want{Lists: labelled("xorders", "compositionrevisions", "buckets"), There: []*unstructured.Unstructured{mine}, Held: 1},
 		},
 		"MalformedRef": {
 			reason: "A malformed ref of a tenant must not stop the others.",
@@ -127,7 +127,7 @@ func TestObserve(t *testing.T) {
 				restored(mine), restored(revision),
 			},
 			from: []xp.Ref{xp.RefTo(x)},
-			want: want{Lists: labelled("xorders", "buckets", "compositionrevisions"), There: []*unstructured.Unstructured{mine}, Held: 1},
+			want: want{Lists: labelled("xorders", "compositionrevisions", "buckets"), There: []*unstructured.Unstructured{mine}, Held: 1},
 		},
 		"NothingThere": {
 			reason: "The plugin looks for an XR that did not come back among all XRs.", from: []xp.Ref{xp.RefTo(x)},

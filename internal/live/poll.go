@@ -5,10 +5,12 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
@@ -52,7 +54,8 @@ type poll struct {
 	// held and released are the notices that are still to be written about held and released
 	// objects.
 	held, released []adoption.Notice
-	leftovers      *leftovers
+	// unfinished are the objects that were not adopted in a pass.
+	unfinished map[xp.ID]bool
 	// installed returns Crossplane's Deployment; its first call reads it.
 	installed func() adoption.Installation
 }
@@ -62,7 +65,8 @@ func (a *Adopter) newPoll(ctx context.Context) *poll {
 
 	return &poll{
 		Adopter: a, began: now, moved: now, patience: a.firstWait,
-		failed: map[xp.ID]adoption.Plan{}, leftovers: leftoversIn(a.cluster), installed: a.installationOnce(ctx),
+		failed: map[xp.ID]adoption.Plan{}, unfinished: map[xp.ID]bool{},
+		installed: a.cluster.installationOnce(ctx, func(err error) { a.log.WithError(err).Warn("Cannot find out which Crossplane runs") }),
 	}
 }
 
@@ -75,7 +79,9 @@ func (p *poll) pass(ctx context.Context, o *observer, refs []xp.Ref) {
 	if p.steps == 0 {
 		p.reportLate(ctx, p.reportBudget())
 	}
-	p.leftovers.record(o.snapshot, p.plans)
+	for id, plan := range p.plans {
+		p.unfinished[id] = p.unfinished[id] || !plan.Done
+	}
 	now := summary(p.plans)
 	if p.steps > 0 || p.last != "" && now != p.last {
 		p.moved, p.patience, p.answered = time.Now(), p.Adopter.patience, true
@@ -92,7 +98,7 @@ func (p *poll) pass(ctx context.Context, o *observer, refs []xp.Ref) {
 
 // configure configures an observer for the poll.
 func (p *poll) configure(o *observer) {
-	o.watches, o.watchesAll = !p.relists, p.reportsAll
+	o.watches, o.watchesAll = !p.relists, p.forUser
 	p.investigate(o)
 }
 
@@ -132,11 +138,13 @@ func (p *poll) end(ctx context.Context, o *observer) {
 	}
 	temporary := p.temporary()
 	p.reportLate(ctx, unlimited)
-	p.explainPending(o.snapshot)
+	for id, plan := range p.plans {
+		p.plans[id] = p.cluster.withCauses(plan, o.snapshot, p.stuckAfter, p.installed)
+	}
 	p.explainRefused(ctx, o.snapshot)
 	p.report(ctx, o, adoption.Changes(o.snapshot, p.plans, temporary))
 	p.reportLost(ctx, o)
-	p.leftovers.report(ctx, p.Adopter, o, p.plans)
+	p.reportLeftovers(ctx, o)
 }
 
 // temporary returns the objects whose plan has not failed and now waits for something else than
@@ -153,16 +161,11 @@ func (p *poll) temporary() map[xp.ID]bool {
 // isInProgress reports whether a Plan waits only for reconciles that Crossplane was allowed
 // recently. Each notice on an object would cause one more reconcile, and there may be a thousand.
 func (p *poll) isInProgress(plan adoption.Plan) bool {
-	if len(plan.Pending) == 0 || len(plan.Pending) < len(plan.Waiting) {
-		return false
-	}
-	for _, s := range plan.Pending {
-		if !s.Begun || p.cluster.serverNow().Sub(s.Since) >= p.stuckAfter {
-			return false
-		}
+	isLong := func(s adoption.PendingReconcile) bool {
+		return !s.Begun || p.cluster.serverNow().Sub(s.Since) >= p.stuckAfter
 	}
 
-	return true
+	return len(plan.Pending) > 0 && len(plan.Pending) >= len(plan.Waiting) && !slices.ContainsFunc(plan.Pending, isLong)
 }
 
 // summary returns the same string for two passes between which nothing changed.
@@ -198,9 +201,6 @@ func (t *task) plan(change adoption.Change) {
 	change.Target = identityOf(change.Target)
 	t.Change = change
 }
-
-// emptyPatch returns the patch of a Plan whose changes were passed to tasks: it frees memory.
-func emptyPatch() map[string]any { return map[string]any{} }
 
 // attempts is how often a pass plans a step whose target changes, as during Crossplane's reconcile.
 const attempts = 3
@@ -270,24 +270,12 @@ func (p *poll) plan(w *adoption.Snapshot, refs []xp.Ref) (plans map[xp.ID]adopti
 			tasks = append(tasks, t)
 		}
 		if plan.Patch != nil || len(plan.Also) > 0 {
-			plan.Change, plan.Also = adoption.Change{Patch: emptyPatch(), Step: plan.Step}, nil
+			plan.Change, plan.Also = adoption.Change{Patch: map[string]any{}, Step: plan.Step}, nil // The tasks have the changes.
 		}
 		plans[id] = plan
 	}
 
 	return plans, tasks
-}
-
-// countInProgress returns the number of XRs, without their claims, for which isInProgress is true.
-func (p *poll) countInProgress() int {
-	on := map[types.UID]bool{}
-	for _, plan := range p.plans {
-		if p.isInProgress(plan) {
-			on[plan.Pending[0].UID] = true
-		}
-	}
-
-	return len(on)
 }
 
 // reportBudget returns how many notices may be written now: none while many XRs are in progress,
@@ -296,7 +284,13 @@ func (p *poll) reportBudget() int {
 	if time.Now().After(p.until) || time.Since(p.moved) > p.Adopter.patience {
 		return unlimited
 	}
-	switch n := p.countInProgress(); {
+	busy := sets.New[types.UID]() // A claim waits for the same reconcile as its XR.
+	for _, plan := range p.plans {
+		if p.isInProgress(plan) {
+			busy.Insert(plan.Pending[0].UID)
+		}
+	}
+	switch n := busy.Len(); {
 	case n > manyWrites:
 		return 0
 	case n > 0:
@@ -315,11 +309,8 @@ func (p *poll) replan(ctx context.Context, o *observer, tasks []*task) []*task {
 		}
 	}
 	now := make([]*unstructured.Unstructured, len(late))
-	p.atOnce(len(late), func(n int) { // Each can take seconds, until a busy API server's cache is fresh.
-		u, err := p.cluster.Now(ctx, xp.RefTo(late[n].Target))
-		if err == nil {
-			now[n] = u // On an error the next observation finds out.
-		}
+	inParallel(len(late), p.writes, func(n int) { // Each can take seconds, until a busy API server's cache is fresh.
+		now[n], _ = p.cluster.Now(ctx, xp.RefTo(late[n].Target)) // nil on an error: the next observation finds out.
 	})
 	var replanned []*task
 	for n, t := range late {

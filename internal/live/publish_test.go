@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/fake"
-	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
@@ -202,12 +201,7 @@ func TestAdoptWithoutRightToInputs(t *testing.T) {
 func TestAllSecretsAreListedWithoutData(t *testing.T) {
 	s := newServer()
 	c := s.cluster()
-	scheme := runtime.NewScheme()
-	if err := metav1.AddMetaToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	secret := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "password"}}
-	c.metadata = metadatafake.NewSimpleMetadataClient(scheme, secret)
+	c.metadataPages = metadataOf(xptest.Object("v1", "Secret", "infra", "password"))
 	found, err := c.List(context.Background(), kindSecret, "infra", metav1.ListOptions{})
 	if err != nil || len(found) != 1 || xp.RefTo(found[0]).String() != "Secret infra/password" {
 		t.Errorf("got %v, %v", found, err)

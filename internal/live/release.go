@@ -3,72 +3,46 @@ package live
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/retry"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Schedules returns the CronOperations and WatchOperations, which Crossplane has from v2.0 on.
-func (c *Cluster) Schedules(ctx context.Context) ([]*unstructured.Unstructured, error) {
-	var all []*unstructured.Unstructured
-	for _, gk := range xp.ScheduleKinds() {
-		gvk, ok, err := c.Served(gk)
-		if err != nil {
-			return nil, err
+// HoldLive holds live objects, some at a time. It reads an object again that another writer has
+// changed meanwhile.
+func (a *Adopter) HoldLive(ctx context.Context, key adoption.Key, objects []*unstructured.Unstructured) error {
+	errs := make([]error, len(objects))
+	a.inParallel(len(objects), func(n int) {
+		if errs[n] = ctx.Err(); errs[n] == nil {
+			errs[n] = a.holdLive(ctx, key, objects[n])
 		}
-		if !ok {
-			continue
-		}
-		found, err := c.List(ctx, gvk, "", metav1.ListOptions{})
-		if err != nil && !isUnserved(err) {
-			return nil, err
-		}
-		all = append(all, found...)
-	}
+	})
 
-	return all, nil
+	return cmp.Or(errs...) //nolint:wrapcheck // It is an error of holdLive.
 }
 
-// Read returns the existing objects of refs. It lists each kind once, in the namespace or in all if
-// that is "", and reads objects of other namespaces one by one.
-func (c *Cluster) Read(ctx context.Context, refs []xp.Ref, namespace string) (map[xp.ID]*unstructured.Unstructured, error) {
-	objects, read := map[xp.ID]*unstructured.Unstructured{}, map[schema.GroupVersionKind]bool{}
-	meant := xp.IDs(refs)
-	for _, r := range refs {
-		if namespace != "" && r.Namespace != "" && r.Namespace != namespace {
-			u, err := c.Now(ctx, r)
-			if err == nil {
-				objects[r.ID()] = u
-			} else if !isUnserved(err) {
-				return nil, err
-			}
-
-			continue
-		}
-		gvk := r.GroupVersionKind()
-		if read[gvk] {
-			continue
-		}
-		read[gvk] = true
-		err := c.Each(ctx, gvk, namespace, metav1.ListOptions{}, func(u *unstructured.Unstructured) {
-			if id := xp.RefTo(u).ID(); meant[id] {
-				objects[id] = u
-			}
-		})
-		if err != nil && !isUnserved(err) {
-			return nil, err
-		}
+func (a *Adopter) holdLive(ctx context.Context, key adoption.Key, u *unstructured.Unstructured) error {
+	change, _ := key.HoldLive(u, a.cluster.serverNow())
+	if change.Patch == nil {
+		return nil
 	}
+	_, err := a.cluster.applyChange(ctx, change)
+	switch {
+	case apierrors.IsConflict(err), isUnserved(err):
+		return nil // Another writer has changed or deleted it. The next look finds out.
+	case err != nil:
+		return fmt.Errorf("cannot hold %s: %w", xp.String(u), err)
+	}
+	a.noteStep(change)
 
-	return objects, nil
+	return nil
 }
 
 // ConsentAll records that a user wants objects adopted that are held until then. It ignores other
@@ -89,7 +63,7 @@ func (a *Adopter) ConsentAll(ctx context.Context, key adoption.Key, objects []*u
 // Consent records that a user wants an object adopted that is held until then. It ignores other
 // objects.
 func (a *Adopter) Consent(ctx context.Context, key adoption.Key, u *unstructured.Unstructured) error {
-	_, err := a.change(ctx, u, key.Consent)
+	_, err := a.cluster.patchSeen(ctx, u, key.Consent)
 	if isUnserved(err) {
 		return nil // It is gone; the caller's next request finds that out.
 	}
@@ -110,8 +84,7 @@ func (a *Adopter) AssessForce(ctx context.Context, key adoption.Key, selector st
 	if err != nil {
 		return nil, err
 	}
-	err = a.cluster.Each(ctx, xp.KindRevision, "", metav1.ListOptions{}, snapshot.Add)
-	if err != nil && !isUnserved(err) {
+	if err := ignoreUnserved(a.cluster.Each(ctx, xp.KindRevision, "", metav1.ListOptions{}, snapshot.Add)); err != nil {
 		return nil, err
 	}
 	forcings := map[xp.ID]adoption.ForceAssessment{}
@@ -128,7 +101,16 @@ func (a *Adopter) Force(ctx context.Context, f adoption.ForceAssessment) error {
 	if err != nil {
 		return err
 	}
-	if after, err = a.finish(ctx, after); err != nil {
+	// The mark of an object that has its own settings back is removed.
+	after, err = a.cluster.changeSeen(ctx, after, func(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		change, left := adoption.Finish(u)
+		if !left {
+			return u, nil
+		}
+
+		return a.cluster.ApplyChange(ctx, change)
+	})
+	if err != nil {
 		return err
 	}
 	a.onStep(f.Change)
@@ -137,36 +119,8 @@ func (a *Adopter) Force(ctx context.Context, f adoption.ForceAssessment) error {
 		why += "; " + reason.Join(f.Risks)
 	}
 	if n, ok := releaseNotice(after, why); ok && reportsRelease(f.Target) {
-		a.recordEvent(ctx, n)
+		a.record(ctx, n)
 	}
 
 	return nil
-}
-
-// finish removes the mark of an object that has its own settings back, and returns the new object.
-func (a *Adopter) finish(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		change, left := adoption.Finish(u)
-		if !left {
-			return nil
-		}
-		after, err := a.cluster.ApplyChange(ctx, change)
-		if err == nil {
-			u = after
-
-			return nil
-		}
-		if apierrors.IsConflict(err) {
-			// Its controller has written it. Read it again, so that nothing of that is undone.
-			now, readErr := a.cluster.Now(ctx, xp.RefTo(u))
-			if readErr != nil {
-				return readErr
-			}
-			u = now
-		}
-
-		return err
-	})
-
-	return u, err
 }

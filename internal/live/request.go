@@ -3,13 +3,12 @@ package live
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/retry"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -64,60 +63,24 @@ func (p *poll) due(now time.Time) []adoption.PendingReconcile {
 			}
 		}
 	}
-	var due []adoption.PendingReconcile
-	for _, s := range found {
-		if s.Provider || !p.installed().IsDown() {
-			due = append(due, s)
-		}
-	}
-	slices.SortFunc(due, func(a, b adoption.PendingReconcile) int { return cmp.Compare(a.UID, b.UID) })
+	due := slices.SortedFunc(maps.Values(found), func(a, b adoption.PendingReconcile) int { return cmp.Compare(a.UID, b.UID) })
 
-	return due
-}
-
-// explainPending adds the probable cause to plans whose reconcile has been pending for long.
-func (p *poll) explainPending(w *adoption.Snapshot) {
-	for id, plan := range p.plans {
-		for _, s := range plan.Pending {
-			if p.cluster.serverNow().Sub(s.Since) >= p.stuckAfter {
-				plan = plan.Named(s, adoption.Stuck(w.Get(s.Ref), p.installed()))
-			}
-		}
-		p.plans[id] = plan
-	}
+	return slices.DeleteFunc(due, func(s adoption.PendingReconcile) bool { return !s.Provider && p.installed().IsDown() })
 }
 
 func (a *Adopter) isDue(age time.Duration) bool {
 	return age >= a.requestAfter && (age < requestEachPollFor || age%requestInterval < pollInterval)
 }
 
-// installationOnce returns a function that reads Crossplane's Deployment on its first call.
-func (a *Adopter) installationOnce(ctx context.Context) func() adoption.Installation {
-	var found *adoption.Installation
-
-	return func() adoption.Installation {
-		if found == nil {
-			i, err := a.cluster.Installation(ctx)
-			if err != nil {
-				a.log.WithError(err).Warn("Cannot find out which Crossplane runs")
-				i.Hidden = true
-			}
-			found = &i
-		}
-
-		return *found
-	}
-}
-
 // requestReconcile makes Crossplane reconcile an object by an annotation that it sets and removes
 // at once: the change triggers the reconcile. It returns the new object.
 func (a *Adopter) requestReconcile(ctx context.Context, u *unstructured.Unstructured, now time.Time) *unstructured.Unstructured {
 	log := a.log.WithField("object", xp.String(u))
-	asked, err := a.change(ctx, u, func(u *unstructured.Unstructured) (map[string]any, bool) {
+	asked, err := a.cluster.patchSeen(ctx, u, func(u *unstructured.Unstructured) (map[string]any, bool) {
 		return adoption.RequestReconcile(u, now), true
 	})
 	if err == nil {
-		asked, err = a.change(ctx, asked, adoption.ClearReconcileRequest)
+		asked, err = a.cluster.patchSeen(ctx, asked, adoption.ClearReconcileRequest)
 	}
 	if err != nil {
 		log.WithError(err).Warn("Cannot request a reconcile")
@@ -126,34 +89,4 @@ func (a *Adopter) requestReconcile(ctx context.Context, u *unstructured.Unstruct
 	}
 
 	return asked
-}
-
-// change applies a patch, if one is needed, and returns the new object. It retries a conflict.
-func (a *Adopter) change(ctx context.Context, u *unstructured.Unstructured, patch func(*unstructured.Unstructured) (map[string]any, bool)) (
-	*unstructured.Unstructured, error,
-) {
-	seen := u
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		p, needed := patch(seen)
-		if !needed {
-			return nil
-		}
-		after, err := a.cluster.Patch(ctx, seen, p)
-		if err == nil {
-			seen = after
-
-			return nil
-		}
-		if apierrors.IsConflict(err) {
-			now, readErr := a.cluster.Now(ctx, xp.RefTo(u))
-			if readErr != nil {
-				return readErr
-			}
-			seen = now
-		}
-
-		return err
-	})
-
-	return seen, err
 }

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/discovery"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 // unservedTTL is for how long a kind counts as not served without another request: a user can name
@@ -19,23 +23,63 @@ const unservedTTL = 250 * time.Millisecond
 
 // served are the groups and versions that an API server serves.
 type served struct {
-	list     *metav1.APIGroupList
+	groups   []metav1.APIGroup
 	versions map[schema.GroupVersion]bool
 	read     time.Time
 }
 
+// has reports whether a group and version is served; every API server serves v1.
+func (s served) has(gv schema.GroupVersion) bool {
+	return gv == schema.GroupVersion{Version: "v1"} || s.versions[gv]
+}
+
+// versionsOf returns the versions of a group, the preferred one first.
+func (s served) versionsOf(group string) []string {
+	n := slices.IndexFunc(s.groups, func(g metav1.APIGroup) bool { return g.Name == group })
+	if n < 0 {
+		return nil
+	}
+	versions := []string{s.groups[n].PreferredVersion.Version}
+	for _, v := range s.groups[n].Versions {
+		versions = append(versions, v.Version)
+	}
+
+	return versions
+}
+
 // kinds are the kinds that a group and version serves.
 type kinds struct {
-	list *metav1.APIResourceList
-	read time.Time
+	resources []metav1.APIResource
+	read      time.Time
 }
 
 func (k kinds) find(kind string) (metav1.APIResource, bool) {
-	if k.list == nil {
+	// A subresource, such as deployments/scale, can have the kind of another resource.
+	n := slices.IndexFunc(k.resources, func(r metav1.APIResource) bool { return r.Kind == kind && !strings.Contains(r.Name, "/") })
+	if n < 0 {
 		return metav1.APIResource{}, false
 	}
 
-	return find(k.list, kind)
+	return k.resources[n], true
+}
+
+// unservedError returns an error that meta.IsNoMatchError matches.
+func unservedError(gvk schema.GroupVersionKind) error {
+	return &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+}
+
+// isUnserved reports whether a kind can have no objects: it is not served, or can only be created,
+// such as a TokenReview. It is true for NotFound too.
+func isUnserved(err error) bool {
+	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
+}
+
+func ignoreUnserved(err error) error {
+	if isUnserved(err) {
+		return nil
+	}
+
+	return err
 }
 
 // Resource returns the resource of a kind, and whether it is namespaced. It returns an error that
@@ -46,30 +90,28 @@ func (c *Cluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionReso
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	gv := gvk.GroupVersion()
-	if r, ok := c.kinds[gv].find(gvk.Kind); ok {
-		return gv.WithResource(r.Name), r.Namespaced, nil
-	}
-	unserved := &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
-	if !isValidGroupVersion(gv) || c.isRecent(c.kinds[gv].read) {
-		return schema.GroupVersionResource{}, false, unserved
-	}
-	if ok, err := c.serves(gv); err != nil || !ok {
-		if err == nil {
-			err = unserved
+	r, ok := c.kinds[gv].find(gvk.Kind)
+	if !ok && isValidGroupVersion(gv) && !c.isRecent(c.kinds[gv].read) {
+		serves, err := c.serves(gv)
+		if err == nil && serves {
+			err = c.readKinds(gv)
 		}
-
-		return schema.GroupVersionResource{}, false, err
+		if err != nil {
+			return schema.GroupVersionResource{}, false, err
+		}
+		r, ok = c.kinds[gv].find(gvk.Kind)
 	}
-	list, err := c.readKinds(gv)
-	if err != nil {
-		return schema.GroupVersionResource{}, false, err
-	}
-	r, ok := find(list, gvk.Kind)
 	if !ok {
-		return schema.GroupVersionResource{}, false, unserved
+		return schema.GroupVersionResource{}, false, unservedError(gvk)
 	}
 
 	return gv.WithResource(r.Name), r.Namespaced, nil
+}
+
+// isValidGroupVersion reports whether an API server can serve the group and version. They become
+// part of a request's path, and a tenant can write any text.
+func isValidGroupVersion(gv schema.GroupVersion) bool {
+	return (gv.Group == "" || len(validation.IsDNS1123Subdomain(gv.Group)) == 0) && len(validation.IsDNS1035Label(gv.Version)) == 0
 }
 
 func (c *Cluster) isRecent(read time.Time) bool {
@@ -79,100 +121,47 @@ func (c *Cluster) isRecent(read time.Time) bool {
 // serves reports whether the API server serves a group and version. It reads the groups again if
 // the cached ones do not have it and are older than unservedTTL.
 func (c *Cluster) serves(gv schema.GroupVersion) (bool, error) {
-	if gv.Group == "" {
-		return gv.Version == "v1", nil // Every API server serves it.
-	}
-	if c.groups.versions[gv] || c.isRecent(c.groups.read) {
-		return c.groups.versions[gv], nil
-	}
-	if err := c.readGroups(); err != nil {
-		return false, err
+	if !c.groups.has(gv) && !c.isRecent(c.groups.read) {
+		if err := c.readGroups(); err != nil {
+			return false, err
+		}
 	}
 
-	return c.groups.versions[gv], nil
+	return c.groups.has(gv), nil
 }
 
 // readGroups reads and caches the groups and versions.
 func (c *Cluster) readGroups() error {
-	var groups *metav1.APIGroupList
+	var list *metav1.APIGroupList
 	err := c.withRetry(nil, apiServerName, func() (err error) {
-		groups, err = c.discovery.ServerGroups()
+		list, err = c.discovery.ServerGroups()
 
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("cannot ask which groups are served: %w", err)
 	}
-	c.setGroups(groups)
+	c.setGroups(list.Groups)
 
 	return nil
 }
 
-func (c *Cluster) setGroups(groups *metav1.APIGroupList) {
-	c.groups = served{list: groups, versions: map[schema.GroupVersion]bool{}, read: c.now()}
-	for _, g := range groups.Groups {
+func (c *Cluster) setGroups(groups []metav1.APIGroup) {
+	c.groups = served{groups: groups, versions: map[schema.GroupVersion]bool{}, read: c.now()}
+	for _, g := range groups {
 		for _, v := range g.Versions {
 			c.groups.versions[schema.GroupVersion{Group: g.Name, Version: v.Version}] = true
 		}
 	}
 }
 
-// Served returns a kind in the version in which it was served when its group was first read, in the
-// preferred version if possible; ok is false if it was not served.
-func (c *Cluster) Served(gk schema.GroupKind) (gvk schema.GroupVersionKind, ok bool, err error) {
-	versions := []string{"v1"}
-	if gk.Group != "" {
-		groups, err := c.groupList()
-		if err != nil {
-			return gvk, false, err
-		}
-		versions = versionsOf(groups, gk.Group)
-	}
-	for _, v := range versions {
-		gvk = gk.WithVersion(v)
-		list, err := c.kindsOf(gvk.GroupVersion())
-		if err != nil {
-			return gvk, false, err
-		}
-		if _, ok = find(list, gvk.Kind); ok {
-			return gvk, true, nil
-		}
-	}
-
-	return gvk, false, nil
-}
-
-// versionsOf returns the versions of a group, the preferred one first.
-func versionsOf(groups *metav1.APIGroupList, group string) []string {
-	n := slices.IndexFunc(groups.Groups, func(g metav1.APIGroup) bool { return g.Name == group })
-	if n < 0 {
-		return nil
-	}
-	versions := []string{groups.Groups[n].PreferredVersion.Version}
-	for _, v := range groups.Groups[n].Versions {
-		versions = append(versions, v.Version)
-	}
-
-	return versions
-}
-
-// kindsOf returns the cached kinds of a served group and version, none if it is gone since.
-func (c *Cluster) kindsOf(gv schema.GroupVersion) (*metav1.APIResourceList, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if k := c.kinds[gv]; k.list != nil {
-		return k.list, nil
-	}
-
-	return c.readKinds(gv)
-}
-
 // serverOf returns a name for the server of a group and version.
 func serverOf(gv schema.GroupVersion) string { return "what serves " + gv.String() }
 
 // readKinds reads and caches the kinds of a group and version. An extension API server may answer.
-func (c *Cluster) readKinds(gv schema.GroupVersion) (list *metav1.APIResourceList, err error) {
-	err = c.withRetry(nil, serverOf(gv), func() error {
+func (c *Cluster) readKinds(gv schema.GroupVersion) error {
+	list := &metav1.APIResourceList{}
+	err := c.withRetry(nil, serverOf(gv), func() (err error) {
 		list, err = c.discovery.ServerResourcesForGroupVersion(gv.String())
 
 		return err
@@ -181,26 +170,221 @@ func (c *Cluster) readKinds(gv schema.GroupVersion) (list *metav1.APIResourceLis
 		list, err = &metav1.APIResourceList{}, nil // The group and version is gone since the groups were read.
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot ask which kinds %s serves: %w", gv, err)
+		return fmt.Errorf("cannot ask which kinds %s serves: %w", gv, err)
 	}
-	c.kinds[gv] = kinds{list: list, read: c.now()}
+	c.kinds[gv] = kinds{resources: list.APIResources, read: c.now()}
 
-	return list, nil
+	return nil
 }
 
-// isValidGroupVersion reports whether an API server can serve the group and version. They become
-// part of a request's path, and a tenant can write any text.
-func isValidGroupVersion(gv schema.GroupVersion) bool {
-	return (gv.Group == "" || len(validation.IsDNS1123Subdomain(gv.Group)) == 0) && len(validation.IsDNS1035Label(gv.Version)) == 0
-}
-
-func find(list *metav1.APIResourceList, kind string) (metav1.APIResource, bool) {
-	for _, r := range list.APIResources {
-		// A subresource, such as deployments/scale, can have the kind of another resource.
-		if r.Kind == kind && !strings.Contains(r.Name, "/") {
-			return r, true
+// cachedGroups returns the groups and versions that were served when they were last read.
+func (c *Cluster) cachedGroups() (served, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.groups.read.IsZero() {
+		if err := c.readGroups(); err != nil {
+			return served{}, err
 		}
 	}
 
-	return metav1.APIResource{}, false
+	return c.groups, nil
+}
+
+// cachedKinds returns the kinds of a served group and version, none if it is gone since.
+func (c *Cluster) cachedKinds(gv schema.GroupVersion) (kinds, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kinds[gv].read.IsZero() {
+		if err := c.readKinds(gv); err != nil {
+			return kinds{}, err
+		}
+	}
+
+	return c.kinds[gv], nil
+}
+
+// isKnown reports whether a kind was served when its group and version was last read.
+func (c *Cluster) isKnown(gvk schema.GroupVersionKind) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, ok := c.kinds[gvk.GroupVersion()].find(gvk.Kind)
+
+	return ok
+}
+
+// lookUp returns an error that isUnserved matches if a kind was not served when the kinds were last
+// read. It sends requests only for groups and versions that are served and were not read, because
+// they did not answer or because the server can't list all at once.
+func (c *Cluster) lookUp(gvk schema.GroupVersionKind) error {
+	groups, err := c.cachedGroups()
+	if err != nil {
+		return err
+	}
+	if groups.has(gvk.GroupVersion()) {
+		cached, err := c.cachedKinds(gvk.GroupVersion())
+		if _, ok := cached.find(gvk.Kind); ok || err != nil {
+			return err
+		}
+	}
+
+	return unservedError(gvk)
+}
+
+// Served returns a kind in the version in which it was served when its group was first read, in the
+// preferred version if possible; ok is false if it was not served.
+func (c *Cluster) Served(gk schema.GroupKind) (gvk schema.GroupVersionKind, ok bool, err error) {
+	versions := []string{"v1"}
+	if gk.Group != "" {
+		groups, err := c.cachedGroups()
+		if err != nil {
+			return gvk, false, err
+		}
+		versions = groups.versionsOf(gk.Group)
+	}
+	for _, v := range versions {
+		gvk = gk.WithVersion(v)
+		cached, err := c.cachedKinds(gvk.GroupVersion())
+		if _, ok := cached.find(gvk.Kind); ok || err != nil {
+			return gvk, ok, err
+		}
+	}
+
+	return gvk, false, nil
+}
+
+// Kinds returns the kinds in one of the categories that can be listed, each in the version that its
+// group prefers, else in the first version that has it. The map has the groups and versions that
+// could not be read, such as those of an extension API server that is down, with the reason.
+func (c *Cluster) Kinds(ctx context.Context, categories ...string) ([]schema.GroupVersionKind, map[string]string, error) {
+	groups, err := c.cachedGroups()
+	if err != nil {
+		return nil, nil, err
+	}
+	var found []schema.GroupVersionKind
+	unread := map[string]string{}
+	for _, g := range groups.groups {
+		seen := map[string]bool{}
+		for _, version := range groups.versionsOf(g.Name) {
+			if err := ctx.Err(); err != nil {
+				return nil, nil, fmt.Errorf("cannot ask which kinds are served: %w", err)
+			}
+			gv := schema.GroupVersion{Group: g.Name, Version: version}
+			cached, err := c.cachedKinds(gv)
+			if err != nil {
+				unread[gv.String()] = err.Error()
+
+				continue
+			}
+			for _, r := range cached.resources {
+				if seen[r.Kind] || !slices.Contains(r.Verbs, "list") || !slices.ContainsFunc(r.Categories, func(s string) bool { return slices.Contains(categories, s) }) {
+					continue
+				}
+				seen[r.Kind] = true
+				found = append(found, gv.WithKind(r.Kind))
+			}
+		}
+	}
+
+	return found, unread, nil
+}
+
+// IsReconciled reports whether a kind is served and Crossplane or a provider reconciles it,
+// according to its categories.
+func (c *Cluster) IsReconciled(_ context.Context, gvk schema.GroupVersionKind) (bool, error) {
+	categories, err := c.categoriesOf(gvk)
+
+	return xp.AreReconciled(categories), err
+}
+
+// IsClaimKind reports whether a kind is served and is one of claims, according to its categories.
+func (c *Cluster) IsClaimKind(gvk schema.GroupVersionKind) (bool, error) {
+	categories, err := c.categoriesOf(gvk)
+
+	return slices.Contains(categories, xp.CategoryClaim), err
+}
+
+// categoriesOf returns the categories of a kind, none if it is not served.
+func (c *Cluster) categoriesOf(gvk schema.GroupVersionKind) ([]string, error) {
+	if _, _, err := c.Resource(gvk); meta.IsNoMatchError(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	cached, err := c.cachedKinds(gvk.GroupVersion())
+	r, _ := cached.find(gvk.Kind)
+
+	return r.Categories, err
+}
+
+// allResources is the part of a discovery client that reads all groups and kinds in two requests,
+// which API servers support from Kubernetes 1.26 on.
+type allResources interface {
+	ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error)
+}
+
+// Discover clears the cache of groups and kinds, and reads all of them at once if the client can.
+func (c *Cluster) Discover() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.groups, c.kinds = served{}, map[schema.GroupVersion]kinds{}
+	all, ok := c.discovery.(allResources)
+	if !ok {
+		return nil
+	}
+	var groups []*metav1.APIGroup
+	var lists []*metav1.APIResourceList
+	err := c.withRetry(nil, apiServerName, func() (err error) {
+		groups, lists, err = all.ServerGroupsAndResources()
+
+		return err
+	})
+	// A group that failed is read separately when it is needed.
+	failed, inPart := discovery.GroupDiscoveryFailedErrorGroups(err)
+	if err != nil && !inPart {
+		return fmt.Errorf("cannot ask which kinds are served: %w", err)
+	}
+	c.silentMu.Lock()
+	for gv := range failed {
+		c.silent[serverOf(gv)] = true
+	}
+	c.silentMu.Unlock()
+	found := make([]metav1.APIGroup, len(groups))
+	for n, g := range groups {
+		found[n] = *g
+	}
+	c.setGroups(found)
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return fmt.Errorf("cannot read which kinds are served: %w", err)
+		}
+		c.kinds[gv] = kinds{resources: list.APIResources, read: c.now()}
+	}
+
+	return nil
+}
+
+// WithoutShortNames returns resource filters of Velero with the full names of resources in place of
+// short names, which only the API server knows. It keeps what is no short name.
+func (c *Cluster) WithoutShortNames(filters []string) ([]string, error) {
+	if len(filters) == 0 {
+		return filters, nil
+	}
+	if err := c.Discover(); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	full := slices.Clone(filters)
+	for gv, k := range c.kinds {
+		for _, r := range k.resources {
+			for n, filter := range filters {
+				if slices.Contains(r.ShortNames, strings.ToLower(filter)) {
+					full[n] = gv.WithResource(r.Name).GroupResource().String()
+				}
+			}
+		}
+	}
+
+	return full, nil
 }

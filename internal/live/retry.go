@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -88,6 +89,11 @@ func isClosed(done <-chan struct{}) bool {
 
 // fewRetries is the number of retries for a request that is not worth waiting for.
 const fewRetries = 3
+
+// retryForever returns withRetry for the API server, which outlasts its restart.
+func (c *Cluster) retryForever(ctx context.Context) func(func() error) error {
+	return func(do func() error) error { return c.withRetry(ctx.Done(), apiServerName, do) }
+}
 
 // withFewRetries calls do with a few retries. It is for requests that may fail.
 func (c *Cluster) withFewRetries(do func() error) error {

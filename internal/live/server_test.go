@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -284,6 +285,18 @@ func (s *server) ServerGroups() (*metav1.APIGroupList, error) {
 	}
 
 	return list, nil
+}
+
+// metadataOf returns a pager that knows the metadata of objects.
+func metadataOf(objects ...*unstructured.Unstructured) pager {
+	return func(context.Context, schema.GroupVersionResource, string, metav1.ListOptions) (page, error) {
+		var p page
+		for _, u := range objects {
+			p.objects = append(p.objects, &unstructured.Unstructured{Object: map[string]any{"metadata": u.DeepCopy().Object["metadata"]}})
+		}
+
+		return p, nil
+	}
 }
 
 func (s *server) cluster() *Cluster { return NewCluster(s, s) }

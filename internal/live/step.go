@@ -2,11 +2,13 @@ package live
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/sirupsen/logrus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
@@ -23,13 +25,13 @@ func (a *Adopter) inParallel(n int, do func(n int)) {
 
 		return
 	}
-	a.atOnce(n, do)
+	inParallel(n, a.writes, do)
 }
 
-// atOnce is inParallel also for a few calls, which change nothing.
-func (a *Adopter) atOnce(n int, do func(n int)) {
+// inParallel calls do n times, at most limit at a time, and returns when all calls have returned.
+func inParallel(n, limit int, do func(n int)) {
 	var wg sync.WaitGroup
-	slots := make(chan struct{}, a.writes)
+	slots := make(chan struct{}, limit)
 	for i := range n {
 		slots <- struct{}{}
 		wg.Go(func() {
@@ -82,4 +84,67 @@ func (a *Adopter) step(ctx context.Context, o *observer, t *task) {
 	}
 	t.Change = adoption.Change{} // Release the memory: there may be thousands.
 	o.putWritten(after)
+}
+
+// A takenStep is a step that was taken on an object.
+type takenStep struct {
+	uid  types.UID
+	step string
+}
+
+// stepRelease is the step that removes a hold, whatever the text of the step is.
+const stepRelease = "lift"
+
+func stepOf(change adoption.Change) takenStep {
+	s := takenStep{uid: change.Target.GetUID(), step: change.Step}
+	if change.Lifts() {
+		s.step = stepRelease
+	}
+
+	return s
+}
+
+// hasTaken reports whether this Adopter has taken a step on the object with the UID.
+func (a *Adopter) hasTaken(uid types.UID, step string) bool {
+	_, taken := a.takenSteps.Load(takenStep{uid: uid, step: step})
+
+	return taken
+}
+
+// dropTaken returns the Plan without steps that were already taken. Another writer undoes them, and
+// could do so as often as this plugin repeats them. A hold that is on again after its release fails
+// the plan; any other step waits for the next poll.
+func (p *poll) dropTaken(plan adoption.Plan) adoption.Plan {
+	all := append(slices.Clone(plan.Also), plan.Change)
+	plan.Also, plan.Change = nil, adoption.Change{}
+	for n, c := range all {
+		if c.Patch == nil {
+			continue
+		}
+		target, uid := xp.RefTo(c.Target), c.Target.GetUID()
+		switch {
+		case p.hasTaken(uid, stepRelease) && xp.HasAnnotation(c.Target, adoption.AnnotationHold):
+			plan.Failed = reason.HoldAddedAgain.Messagef("%s: it was released, and another writer has put its hold on again. Find out who writes the annotation %s "+
+				"(kubectl get --show-managed-fields), stop that writer, then run: %s", target, adoption.AnnotationHold, xp.ReleaseCommand(target))
+		case p.hasTaken(uid, stepOf(c).step):
+			plan.Waiting = append(slices.Clone(plan.Waiting), reason.ChangeUndone.Messagef("%s: another writer has undone a change (%s). Find out who writes it "+
+				"(kubectl get --show-managed-fields), and stop that writer", target, c.Step))
+			plan.Blocked = true
+		case n < len(all)-1:
+			plan.Also = append(plan.Also, c)
+		default:
+			plan.Change = c
+		}
+	}
+
+	return plan
+}
+
+// logForged logs each mark in the Snapshot that this plugin did not write.
+func (p *poll) logForged(o *observer) {
+	for _, err := range o.snapshot.Forged() {
+		if _, seen := p.loggedForged.LoadOrStore(err.Error(), true); !seen {
+			p.log.WithError(err).WithField("reason", reason.MarkForged).Warn("The mark of a hold is ignored, because this plugin did not write it")
+		}
+	}
 }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
@@ -72,7 +73,7 @@ func (c *Cluster) Survey(ctx context.Context, scope Scope) (*Survey, error) {
 	s.objects.Limit(scope.Namespace)
 	s.snapshot.SetTime(c.serverNow())
 	s.snapshot.WithoutSecrets()
-	definitions := activationsIn(c)
+	definitions := &activations{cluster: c}
 	inactive := func(gk schema.GroupKind) string { return definitions.inactive(ctx, gk) }
 	s.snapshot.Definitions(inactive)
 	if err := s.readTrees(ctx); err != nil {
@@ -135,18 +136,18 @@ func (s *surveyor) readTrees(ctx context.Context) error {
 		return fmt.Errorf("cannot read any kind of claims, XRs or managed resources: %w; see docs/validate.md for the rights that are needed, and give -n if they "+
 			"are for one namespace", s.firstError)
 	}
-	for {
-		requests, err := s.missingRequests()
-		if err != nil {
-			return err
+
+	return s.listWanted(ctx, func() sets.Set[schema.GroupKind] {
+		wanted := sets.New[schema.GroupKind]()
+		for _, r := range s.objects.Missing() {
+			wanted.Insert(r.GroupVersionKind().GroupKind())
 		}
-		if len(requests) == 0 {
-			return nil
+		for _, gvk := range s.objects.Controllers() {
+			wanted.Insert(gvk.GroupKind())
 		}
-		if err := s.list(ctx, requests); err != nil {
-			return err
-		}
-	}
+
+		return wanted
+	}, false)
 }
 
 // firstRequests returns the requests for the kinds in Crossplane's categories, for Usages and for
@@ -199,24 +200,20 @@ func (s *surveyor) nextRequest(gvk schema.GroupVersionKind) (r request, ok bool)
 	_, namespaced, err := s.cluster.Resource(gvk)
 	// Any cluster-scoped XR can have composed resources in any namespace. MRs are limited, since
 	// there are many more.
-	limited := err == nil && !namespaced && s.scope.Namespace != "" && !s.isRoot(gk)
-	switch s.extents[gk] {
-	case whole:
-		return request{}, false
-	case labelled:
-		s.extents[gk] = whole
-
-		return request{GroupVersionKind: gvk}, true
-	}
-	s.extents[gk] = labelled
+	isMR, limited := s.categories[xp.CategoryManaged][gk], err == nil && !namespaced && s.scope.Namespace != ""
 	switch {
-	case gk == xp.KindDefinition.GroupKind(), s.isRoot(gk), !limited && s.categories[xp.CategoryManaged][gk]:
+	case s.extents[gk] == whole:
+		return request{}, false
+	case s.extents[gk] == labelled, gk == xp.KindDefinition.GroupKind(), s.isRoot(gk), isMR && !limited:
 		s.extents[gk] = whole
 
 		return request{GroupVersionKind: gvk}, true
 	case gk == kindSecret.GroupKind():
 		s.extents[gk] = whole // The survey must not read other Secrets.
-	case s.categories[xp.CategoryManaged][gk]:
+	default:
+		s.extents[gk] = labelled
+	}
+	if isMR {
 		return request{GroupVersionKind: gvk, selector: xp.LabelClaimNamespace + "=" + s.scope.Namespace}, true
 	}
 
@@ -227,65 +224,63 @@ func (s *surveyor) isRoot(gk schema.GroupKind) bool {
 	return s.categories[xp.CategoryComposite][gk] || s.categories[xp.CategoryClaim][gk]
 }
 
-// missingRequests returns the requests for what the objects refer to and was not found.
-func (s *surveyor) missingRequests() ([]request, error) {
-	wanted := map[schema.GroupKind]bool{}
-	for _, r := range s.objects.Missing() {
-		wanted[r.GroupVersionKind().GroupKind()] = true
+// listWanted lists the kinds that wanted returns until there is nothing more to list: first what has
+// the label of Crossplane, unless all is set.
+func (s *surveyor) listWanted(ctx context.Context, wanted func() sets.Set[schema.GroupKind], all bool) error {
+	for {
+		requests := s.requests(wanted())
+		if len(requests) == 0 {
+			return nil
+		}
+		for i := range requests {
+			if all {
+				requests[i].selector, s.extents[requests[i].GroupKind()] = "", whole
+			}
+		}
+		if err := s.list(ctx, requests); err != nil {
+			return err
+		}
 	}
-	for _, gvk := range s.objects.Controllers() {
-		wanted[gvk.GroupKind()] = true
-	}
-
-	return s.requests(wanted)
 }
 
-func (s *surveyor) requests(wanted map[schema.GroupKind]bool) ([]request, error) {
+func (s *surveyor) requests(wanted sets.Set[schema.GroupKind]) []request {
 	var requests []request
 	for gk := range wanted {
 		if s.extents[gk] == whole {
 			continue
 		}
 		gvk, ok, err := s.cluster.Served(gk)
-		switch {
-		case apierrors.IsForbidden(err):
-			s.objects.AddUnread(gk, err.Error())
-		case err != nil:
-			s.objects.AddBroken(gk, err.Error())
-		case !ok:
-			s.unserved(gk)
-		default:
-			if r, more := s.nextRequest(gvk); more {
-				requests = append(requests, r)
-			}
-
-			continue
+		if err == nil && !ok {
+			err = unservedError(gvk)
 		}
-		s.extents[gk] = whole
+		if err != nil {
+			s.skip(gk, err)
+		} else if r, more := s.nextRequest(gvk); more {
+			requests = append(requests, r)
+		}
 	}
 	slices.SortFunc(requests, func(a, b request) int { return cmp.Compare(a.String(), b.String()) })
 
-	return requests, nil
+	return requests
 }
 
-func (s *surveyor) unserved(gk schema.GroupKind) {
-	s.objects.AddUnserved(gk)
-	s.snapshot.AddUnserved(gk)
+// skip records why a kind is not read.
+func (s *surveyor) skip(gk schema.GroupKind, err error) {
+	s.extents[gk] = whole
+	switch {
+	case isUnserved(err):
+		s.objects.AddUnserved(gk)
+		s.snapshot.AddUnserved(gk)
+	case apierrors.IsForbidden(err):
+		s.objects.AddUnread(gk, err.Error())
+	default:
+		s.objects.AddBroken(gk, err.Error())
+	}
 }
 
 // list sends requests, some at a time.
 func (s *surveyor) list(ctx context.Context, requests []request) error {
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, parallelSurveyLists)
-	for _, r := range requests {
-		wg.Add(1)
-		slots <- struct{}{}
-		go func() {
-			defer func() { <-slots; wg.Done() }()
-			s.send(ctx, r)
-		}()
-	}
-	wg.Wait()
+	inParallel(len(requests), parallelSurveyLists, func(n int) { s.send(ctx, requests[n]) })
 
 	return ctx.Err()
 }
@@ -295,35 +290,21 @@ func (s *surveyor) send(ctx context.Context, r request) {
 	var err error
 	add := func(u *unstructured.Unstructured) { found = append(found, u) }
 	if r.GroupVersionKind == kindSecret {
-		err = s.cluster.eachSecret(ctx, s.scope.Namespace, xp.LabelComposite, add)
+		err = s.cluster.eachMetadata(ctx, collection{kindSecret, s.scope.Namespace}, xp.LabelComposite, add)
 	} else {
 		err = s.cluster.Each(ctx, r.GroupVersionKind, s.scope.Namespace, metav1.ListOptions{LabelSelector: r.selector}, add)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	gk := r.GroupKind()
-	switch {
-	case err == nil:
-		if s.isRoot(gk) || s.categories[xp.CategoryManaged][gk] {
-			s.kindsRead++
-		}
-	case isUnserved(err):
-		s.extents[gk] = whole
-		s.unserved(gk)
+	if err != nil {
+		s.skip(gk, err)
+		s.firstError = cmp.Or(s.firstError, ignoreUnserved(err))
 
 		return
-	default:
-		s.extents[gk] = whole
-		if s.firstError == nil {
-			s.firstError = err
-		}
-		if apierrors.IsForbidden(err) {
-			s.objects.AddUnread(gk, err.Error())
-		} else {
-			s.objects.AddBroken(gk, err.Error())
-		}
-
-		return
+	}
+	if s.isRoot(gk) || s.categories[xp.CategoryManaged][gk] {
+		s.kindsRead++
 	}
 	isElsewhere := s.elsewhere(gk)
 	for _, u := range found {

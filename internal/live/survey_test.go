@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/fake"
-	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
@@ -58,10 +57,8 @@ func surveyed(objects ...*unstructured.Unstructured) *server {
 
 func survey(t *testing.T, s *server, scope Scope) *Survey {
 	t.Helper()
-	scheme := metadatafake.NewTestScheme()
-	_ = metav1.AddMetaToScheme(scheme)
 	c := s.cluster()
-	c.metadata = metadatafake.NewSimpleMetadataClient(scheme)
+	c.metadataPages = metadataOf()
 	scope.Velero = "velero"
 	got, err := c.Survey(context.Background(), scope)
 	if err != nil {

@@ -2,14 +2,15 @@ package live
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/util/retry"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -33,14 +34,7 @@ func (c *Cluster) TakeOver(
 	ctx context.Context, key adoption.Key, item *unstructured.Unstructured, r xp.Ref, of adoption.Hold, labels map[string]string,
 ) (*unstructured.Unstructured, error) {
 	var after *unstructured.Unstructured
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		u, err := c.Get(ctx, r)
-		if isUnserved(err) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	err := c.changeNow(ctx, r, func(u *unstructured.Unstructured) error {
 		if being, _ := key.IsBeingTakenOver(u, item); being {
 			after = u
 
@@ -57,51 +51,30 @@ func (c *Cluster) TakeOver(
 
 		return err
 	})
+	if err == nil && after != nil {
+		after, err = c.awaitPause(ctx, after, r)
+	}
 	if err != nil || after == nil {
 		return nil, err
 	}
-	after, err = c.awaitPause(ctx, after, r)
-	if err != nil {
-		return nil, err
-	}
-	if after == nil {
-		return nil, nil //nolint:nilnil // The object is gone.
-	}
 	switch being, whole := key.IsBeingTakenOver(after, item); {
 	case being && whole:
-		if err := c.returnInherited(ctx, after, item, r); err != nil {
+		// The fields taken from the backup get the field managers that they had there.
+		_, err := c.patchSeen(ctx, after, func(u *unstructured.Unstructured) (map[string]any, bool) { return adoption.ReturnInherited(u, item) })
+		if err != nil {
 			return nil, err
 		}
 
 		return after, c.keepOwner(after, r)
-	case being:
-		return nil, c.undoTakeOver(ctx, key, after)
+	case being: // It is not taken over, so its hold is removed.
+		if change := key.GiveUp(after); change.Patch != nil {
+			_, err = c.ApplyChange(ctx, change)
+		}
+
+		return nil, err
 	default:
 		return nil, nil //nolint:nilnil // Another writer has removed the hold.
 	}
-}
-
-// returnInherited gives the fields taken from the backup to the field managers that they had there.
-func (c *Cluster) returnInherited(ctx context.Context, u, item *unstructured.Unstructured, r xp.Ref) error {
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		p, ok := adoption.ReturnInherited(u, item)
-		if !ok {
-			return nil
-		}
-		_, err := c.Patch(ctx, u, p)
-		if apierrors.IsConflict(err) {
-			now, err := c.Get(ctx, r)
-			if isUnserved(err) {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			u = now
-		}
-
-		return err
-	})
 }
 
 var errSilent = errors.New("Crossplane has not acknowledged the pause") //nolint:staticcheck // It is a name.
@@ -121,17 +94,12 @@ func (c *Cluster) awaitPause(ctx context.Context, u *unstructured.Unstructured, 
 		}
 		looks++
 		now, err := c.Get(ctx, r)
-		if isUnserved(err) {
-			u = nil
-
-			return true, nil
-		}
-		if err != nil {
+		if ignoreUnserved(err) != nil {
 			return false, err
 		}
-		u = now
+		u = now // nil if it is gone.
 
-		return adoption.IsSeenPaused(u) || !xp.IsPaused(u), nil
+		return u == nil || adoption.IsSeenPaused(u) || !xp.IsPaused(u), nil
 	})
 	if errors.Is(err, errSilent) {
 		c.mu.Lock()
@@ -147,13 +115,55 @@ func (c *Cluster) awaitPause(ctx context.Context, u *unstructured.Unstructured, 
 	return u, nil
 }
 
-// undoTakeOver removes the hold of an object that was not taken over.
-func (c *Cluster) undoTakeOver(ctx context.Context, key adoption.Key, u *unstructured.Unstructured) error {
-	change := key.GiveUp(u)
-	if change.Patch == nil {
-		return nil
-	}
-	_, err := c.ApplyChange(ctx, change)
+// ReturnStatus writes the status fields that the object named by r is held for and lacks. It does
+// nothing to an object that does not exist, has no mark signed with the key, or was released.
+func (c *Cluster) ReturnStatus(ctx context.Context, key adoption.Key, r xp.Ref, status map[string]any) error {
+	return c.changeNow(ctx, r, func(u *unstructured.Unstructured) error {
+		h, err := key.HoldOf(u)
+		if err != nil || h == nil || h.Clone != "" || h.Unpaused != "" || !xp.IsPaused(u) {
+			return nil //nolint:nilerr // The operation reports a mark that can't be read.
+		}
+		fields := xp.LackingStatus(u, h.Status, status)
+		if len(fields) == 0 {
+			return nil
+		}
+		objects, err := c.objects(u.GroupVersionKind(), u.GetNamespace())
+		if err != nil {
+			return err
+		}
+		b, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": u.GetResourceVersion()}, "status": fields})
+		if err != nil {
+			return fmt.Errorf("cannot encode the status of %s: %w", xp.String(u), err)
+		}
+		options := metav1.PatchOptions{FieldManager: FieldManager}
+		after, err := objects.Patch(ctx, u.GetName(), types.MergePatchType, b, options, "status")
+		if err != nil {
+			return fmt.Errorf("cannot patch the status of %s: %w", xp.String(u), err)
+		}
+		if p, ok := adoption.ReturnedStatus(u, after, fields); ok {
+			_, err = c.Patch(ctx, after, p)
+		}
 
-	return err
+		return err
+	})
+}
+
+// ReturnManagers writes back the managedFields of an object that a restore has created, if the
+// restore stopped before it did. item is what Velero would create now, and r is its reference. It
+// lists what restores have created of the kind once, and reads only objects that need it.
+func (c *Cluster) ReturnManagers(ctx context.Context, item *unstructured.Unstructured, r xp.Ref) error {
+	b, err := c.restoredIndexOf(ctx, r.GroupVersionKind())
+	if err != nil || !b.strays[r.ID()] {
+		return err
+	}
+
+	return c.changeNow(ctx, r, func(u *unstructured.Unstructured) error {
+		p, ok := adoption.ReturnManagers(u, item)
+		if !ok {
+			return nil
+		}
+		_, err := c.Patch(ctx, u, p)
+
+		return err
+	})
 }

@@ -18,13 +18,13 @@ func trim(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if u == nil {
 		return nil
 	}
-	whole := xp.IsComposite(u) || xp.IsClaim(u) || xp.IsCrossplaneGroup(u.GroupVersionKind().Group) ||
-		xp.HasAnnotation(u, adoption.AnnotationHold)
+	canBeHeld := xp.IsComposite(u) || xp.IsClaim(u) || xp.HasAnnotation(u, adoption.AnnotationHold)
+	whole := canBeHeld || xp.IsCrossplaneGroup(u.GroupVersionKind().Group)
 	out := make(map[string]any, len(u.Object))
 	for key, value := range u.Object {
 		switch fields, isMap := value.(map[string]any); {
 		case key == "metadata" && isMap:
-			out[key] = trimMetadata(u, fields)
+			out[key] = trimMetadata(u, fields, canBeHeld)
 		case whole, !isMap:
 			out[key] = value
 		case key == "spec":
@@ -41,12 +41,16 @@ func trim(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: out}
 }
 
-func trimMetadata(u *unstructured.Unstructured, fields map[string]any) map[string]any {
+// trimMetadata removes all managedFields but those that a hold changes, and those of the data of
+// Secrets that are to get a controller.
+func trimMetadata(u *unstructured.Unstructured, fields map[string]any, canBeHeld bool) map[string]any {
 	out := maps.Clone(fields)
 	if !adoption.WritesManagers(u) {
 		delete(out, "managedFields")
-		if managers := managers(u); managers != nil {
-			out["managedFields"] = managers
+		if canBeHeld || adoption.NeedsManagers(u) {
+			if managers := adoption.Managers(u); managers != nil {
+				out["managedFields"] = managers
+			}
 		}
 	}
 	if annotations, ok := out["annotations"].(map[string]any); ok {
@@ -56,16 +60,6 @@ func trimMetadata(u *unstructured.Unstructured, fields map[string]any) map[strin
 	}
 
 	return out
-}
-
-// managers returns the managedFields that a hold changes, for objects that can have one, and those
-// of the data of Secrets that are to get a controller.
-func managers(u *unstructured.Unstructured) []any {
-	if xp.IsComposite(u) || xp.IsClaim(u) || xp.HasAnnotation(u, adoption.AnnotationHold) || adoption.NeedsManagers(u) {
-		return adoption.Managers(u)
-	}
-
-	return nil
 }
 
 func pick(fields map[string]any, names ...string) map[string]any {

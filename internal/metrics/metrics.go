@@ -1,10 +1,13 @@
+// Package metrics writes the numbers of a report for Prometheus, as OpenMetrics text. It has gauges
+// only, without timestamps of samples, so that a Pushgateway and a textfile collector read the same
+// text. Only hooks and the printer import it. Start reading at Report.
 package metrics
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +19,52 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
+// A Definition describes a metric family. All families are gauges.
+type Definition struct {
+	Name   string
+	Help   string
+	Labels []string
+	// Of are the commands that print it.
+	Of []string
+}
+
+// Commands, as the label command has them.
+const (
+	Validate = "validate"
+	Inspect  = "inspect"
+)
+
+// Names of metric families. Alert rules and dashboards rely on them.
+const (
+	reportTime       = "crossplane_restore_report_timestamp_seconds"
+	objects          = "crossplane_restore_objects"
+	composed         = "crossplane_restore_composed_resources_adopted"
+	held             = "crossplane_restore_held_objects"
+	oldestHold       = "crossplane_restore_oldest_hold_timestamp_seconds"
+	problems         = "crossplane_restore_problems"
+	unsafe           = "crossplane_restore_backup_unsafe_managed_resources"
+	adoptionDuration = "crossplane_restore_last_adoption_duration_seconds"
+	adoptionTime     = "crossplane_restore_last_adoption_timestamp_seconds"
+)
+
+// Definitions returns all metric families. No label has the name of an object or namespace: a
+// restore can hold thousands of them.
+func Definitions() []Definition {
+	reports := []string{Validate, Inspect}
+
+	return []Definition{
+		{reportTime, "When the command made these metrics.", []string{"command"}, reports},
+		{objects, "Claims, XRs, composed resources and MRs; an MR can also be composed.", []string{"command", "role"}, reports},
+		{composed, "Composed resources that their XR lists and controls and that are not held.", []string{"command"}, reports},
+		{held, "Held objects, by kind and the code of the problem.", []string{"command", "kind", "reason"}, reports},
+		{oldestHold, "When the oldest hold on such objects began.", []string{"command", "kind", "reason"}, reports},
+		{problems, "Problems and warnings, by code.", []string{"command", "code", "severity"}, reports},
+		{unsafe, "MRs of a backup whose external resource is not certain, so that a restore holds them.", []string{"reason"}, []string{Inspect}},
+		{adoptionDuration, "How long the newest ended Restore with operations of plugins took.", nil, []string{Validate}},
+		{adoptionTime, "When the newest ended Restore with operations of plugins ended.", nil, []string{Validate}},
+	}
+}
+
 // Report returns the metrics of an inspection or a validation.
 func Report(r *report.Report) ([]byte, error) {
 	command := Validate
@@ -23,7 +72,7 @@ func Report(r *report.Report) ([]byte, error) {
 		command = Inspect
 	}
 	g := newGauges()
-	g.setTime(reportTime, r.Time, command, "")
+	g.setTime(reportTime, r.Time, command)
 	for role, n := range map[string]int{"claim": r.Summary.Claims, "xr": r.Summary.XRs, "composed": r.Summary.Composed, "managed": r.Summary.Managed} {
 		g.set(objects, float64(n), command, role)
 	}
@@ -109,12 +158,9 @@ func (g *gauges) setHolds(r *report.Report, command string) {
 
 // holdCode returns the code of the problem that a hold is.
 func holdCode(codes []reason.Code) reason.Code {
-	for _, c := range codes {
-		switch c { //nolint:exhaustive // The other codes are about something else.
-		case reason.LeakedHold, reason.Quarantined, reason.HeldByCommand:
-			return c
-		default:
-		}
+	special := []reason.Code{reason.LeakedHold, reason.Quarantined, reason.HeldByCommand}
+	if n := slices.IndexFunc(codes, func(c reason.Code) bool { return slices.Contains(special, c) }); n >= 0 {
+		return codes[n]
 	}
 
 	return reason.Held
@@ -125,10 +171,10 @@ func holdCode(codes []reason.Code) reason.Code {
 func (g *gauges) setUnsafe(r *report.Report) {
 	for _, code := range []reason.Code{reason.IdentityMissing, reason.CreatePending} {
 		g.set(unsafe, 0, string(code))
-	}
-	for _, p := range r.Problems {
-		if p.Severity == report.Error && (p.Code == reason.IdentityMissing || p.Code == reason.CreatePending) {
-			g.add(unsafe, string(p.Code))
+		for _, p := range r.Problems {
+			if p.Severity == report.Error && p.Code == code {
+				g.add(unsafe, string(code))
+			}
 		}
 	}
 }
@@ -140,16 +186,12 @@ func (g *gauges) text() ([]byte, error) {
 		return nil, fmt.Errorf("cannot collect metrics: %w", err)
 	}
 	var b bytes.Buffer
-	e := expfmt.NewEncoder(&b, expfmt.NewFormat(expfmt.TypeOpenMetrics))
 	for _, f := range families {
-		if err := e.Encode(f); err != nil {
+		if _, err := expfmt.MetricFamilyToOpenMetrics(&b, f); err != nil {
 			return nil, fmt.Errorf("cannot write the metric %s: %w", f.GetName(), err)
 		}
 	}
-	if c, ok := e.(io.Closer); ok {
-		err = c.Close() // It writes the last line, "# EOF".
-	}
-	if err != nil {
+	if _, err := expfmt.FinalizeOpenMetrics(&b); err != nil {
 		return nil, fmt.Errorf("cannot write the end of the metrics: %w", err)
 	}
 

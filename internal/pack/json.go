@@ -2,7 +2,6 @@ package pack
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io"
 	"strconv"
@@ -122,28 +121,16 @@ func (p *Packer) readString() ([]byte, bool) {
 	return p.scratch, err == nil
 }
 
-// maxDigits is the number of digits with which every integer fits into 64 bits.
-const maxDigits = 18
-
+// number packs an integer of 64 bits, or a number with a fraction.
 func (p *Packer) number(s []byte) bool {
-	if bytes.ContainsAny(s, ".eE") || len(bytes.TrimPrefix(s, []byte("-"))) > maxDigits {
-		return p.decimal(s)
-	}
-	i, err := strconv.ParseInt(string(s), 10, 64)
-	if err == nil {
+	if bytes.IndexByte(s, '.') < 0 {
+		i, err := strconv.ParseInt(string(s), 10, 64)
 		p.int(i)
-	}
 
-	return err == nil
-}
-
-// decimal packs a number with a fraction. It returns false for a long integer.
-func (p *Packer) decimal(s []byte) bool {
-	var f float64
-	if bytes.IndexByte(s, '.') < 0 || json.Unmarshal(s, &f) != nil {
-		return false
+		return err == nil
 	}
+	f, err := strconv.ParseFloat(string(s), 64)
 	p.float(f)
 
-	return true
+	return err == nil
 }

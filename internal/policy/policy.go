@@ -23,10 +23,8 @@ type Policies struct {
 	Version string `json:"version"`
 	// IncludeExclude are further resource filters of a Backup.
 	IncludeExclude *Resources `json:"includeExcludePolicy"`
-	Cluster        *struct {
-		Filters []Filter `json:"resourceFilters"`
-	} `json:"clusterScopedFilterPolicy"`
-	Namespaced []Namespaced `json:"namespacedFilterPolicies"`
+	Cluster        *Scope     `json:"clusterScopedFilterPolicy"`
+	Namespaced     []Scope    `json:"namespacedFilterPolicies"`
 	// Volumes are only for Backups.
 	Volumes []any `json:"volumePolicies"`
 }
@@ -38,9 +36,9 @@ type Resources struct {
 	ExcludedNamespaceScoped []string `json:"excludedNamespaceScopedResources"`
 }
 
-// Namespaced are the filters for namespaces, of which each can be a glob. Velero finds only those
-// kinds there for which there is a filter.
-type Namespaced struct {
+// A Scope has the filters for cluster-scoped objects, or those for namespaces, of which each can be a
+// glob. In namespaces Velero finds only those kinds for which there is a filter.
+type Scope struct {
 	Namespaces []string `json:"namespaces"`
 	Filters    []Filter `json:"resourceFilters"`
 }
@@ -78,17 +76,21 @@ func Parse(data map[string]string) (*Policies, error) {
 	return p, nil
 }
 
+// scopes returns the filters by scope, those for cluster-scoped objects first.
+func (p *Policies) scopes() []Scope {
+	if p.Cluster == nil {
+		return p.Namespaced
+	}
+
+	return append([]Scope{*p.Cluster}, p.Namespaced...)
+}
+
 // Filters returns all filters.
 func (p *Policies) Filters() []*Filter {
 	var all []*Filter
-	if p.Cluster != nil {
-		for i := range p.Cluster.Filters {
-			all = append(all, &p.Cluster.Filters[i])
-		}
-	}
-	for _, n := range p.Namespaced {
-		for i := range n.Filters {
-			all = append(all, &n.Filters[i])
+	for _, scope := range p.scopes() {
+		for i := range scope.Filters {
+			all = append(all, &scope.Filters[i])
 		}
 	}
 
@@ -107,24 +109,20 @@ func (p *Policies) CheckRestore() error {
 	check(p.Version != "v1", fmt.Sprintf("its version is %q, and Velero takes v1", p.Version))
 	check(len(p.Volumes) > 0, "volumePolicies are for Backups only")
 	check(p.IncludeExclude != nil, "includeExcludePolicy is for Backups only")
-	filters := func(all []Filter) {
-		check(len(all) == 0, "a policy has no resourceFilters")
-		for _, f := range all {
-			check(isPresent(f.LabelSelector) && len(f.OrLabelSelectors) > 0, "a filter has both labelSelector and orLabelSelectors")
-			check(f.isCatchAll() && len(f.Names)+len(f.ExcludedNames) > 0, "a filter without kinds has names")
-			for _, selector := range f.selectors() {
-				_, err := metav1.LabelSelectorAsSelector(selector)
-				errs = append(errs, err)
-			}
-		}
-	}
-	if p.Cluster != nil {
-		filters(p.Cluster.Filters)
-		check(slices.ContainsFunc(p.Cluster.Filters, Filter.isCatchAll), "a filter of clusterScopedFilterPolicy has no kinds")
-	}
+	check(p.Cluster != nil && slices.ContainsFunc(p.Cluster.Filters, Filter.isCatchAll), "a filter of clusterScopedFilterPolicy has no kinds")
 	for _, n := range p.Namespaced {
-		filters(n.Filters)
 		check(len(n.Namespaces) == 0, "a policy of namespacedFilterPolicies has no namespaces")
+	}
+	for _, scope := range p.scopes() {
+		check(len(scope.Filters) == 0, "a policy has no resourceFilters")
+	}
+	for _, f := range p.Filters() {
+		check(isPresent(f.LabelSelector) && len(f.OrLabelSelectors) > 0, "a filter has both labelSelector and orLabelSelectors")
+		check(f.isCatchAll() && len(f.Names)+len(f.ExcludedNames) > 0, "a filter without kinds has names")
+		for _, selector := range f.selectors() {
+			_, err := metav1.LabelSelectorAsSelector(selector)
+			errs = append(errs, err)
+		}
 	}
 
 	return errors.Join(errs...)
@@ -153,45 +151,33 @@ func (p *Policies) Admits(o Object) bool {
 // filterOf returns the filter for an object; nil if it has none. applies means that Velero then
 // does not find it.
 func (p *Policies) filterOf(o Object) (f *Filter, applies bool) {
-	if o.Namespace == "" {
-		if p.Cluster == nil {
-			return nil, false
-		}
-		f = findFilter(p.Cluster.Filters, o)
-
-		return f, f != nil
+	scope := p.Cluster
+	if o.Namespace != "" {
+		scope = p.of(o.Namespace)
 	}
-	n := p.of(o.Namespace)
-	if n == nil {
+	if scope == nil {
 		return nil, false
 	}
-	if f = findFilter(n.Filters, o); f == nil {
-		if i := slices.IndexFunc(n.Filters, Filter.isCatchAll); i >= 0 {
-			f = &n.Filters[i]
-		}
-	}
-
-	return f, true
-}
-
-func findFilter(filters []Filter, o Object) *Filter {
 	isKind := func(kind string) bool { return strings.EqualFold(kind, o.Kind) }
-	i := slices.IndexFunc(filters, func(f Filter) bool {
+	i := slices.IndexFunc(scope.Filters, func(f Filter) bool {
 		return !f.isCatchAll() && (xp.MatchesResource(f.Kinds, o.Resource) || slices.ContainsFunc(f.Kinds, isKind))
 	})
 	if i < 0 {
-		return nil
+		i = slices.IndexFunc(scope.Filters, Filter.isCatchAll)
+	}
+	if i < 0 {
+		return nil, o.Namespace != ""
 	}
 
-	return &filters[i]
+	return &scope.Filters[i], true
 }
 
 // of returns the filters of a namespace: those of its name, else those of the first glob that
 // matches.
-func (p *Policies) of(namespace string) *Namespaced {
-	i := slices.IndexFunc(p.Namespaced, func(n Namespaced) bool { return slices.Contains(n.Namespaces, namespace) })
+func (p *Policies) of(namespace string) *Scope {
+	i := slices.IndexFunc(p.Namespaced, func(n Scope) bool { return slices.Contains(n.Namespaces, namespace) })
 	if i < 0 {
-		i = slices.IndexFunc(p.Namespaced, func(n Namespaced) bool {
+		i = slices.IndexFunc(p.Namespaced, func(n Scope) bool {
 			return slices.ContainsFunc(n.Namespaces, func(pattern string) bool {
 				g, err := glob.Compile(pattern)
 

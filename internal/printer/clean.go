@@ -62,8 +62,7 @@ func cleanAll(v reflect.Value) (reflect.Value, bool) {
 	}
 }
 
-// cleanRef cleans an object's name. It quotes what is not printable, so that two names never look
-// the same.
+// cleanRef quotes what of a name is not printable, so that two names never look the same.
 func cleanRef(v reflect.Value) (reflect.Value, bool) {
 	r, _ := reflect.TypeAssert[xp.Ref](v)
 	clean := r

@@ -80,8 +80,7 @@ func encode(r *report.Report, f Format, o Options) ([]byte, error) {
 	}
 }
 
-// Encode returns data as YAML if f is YAML, otherwise as JSON. The data is complete, and unprintable
-// characters are escaped.
+// Encode returns complete data as JSON or YAML, with unprintable characters escaped.
 func Encode(data any, f Format) ([]byte, error) {
 	if f != YAML {
 		b, err := json.MarshalIndent(data, "", "  ")
@@ -131,8 +130,7 @@ func inParts(document []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// objectNames returns a line for each object in the trees, or that is held or released, in the form
-// that kubectl takes.
+// objectNames returns a line for each object in the trees or results, as kubectl takes it.
 func objectNames(r *report.Report) []byte {
 	var b bytes.Buffer
 	seen := map[string]bool{}

@@ -18,12 +18,10 @@ type finding struct {
 	objects []xp.Ref
 }
 
-// stamps matches times in reasons. Holds with the same cause are one finding although they began at
-// different times.
+// stamps matches times: holds with one cause are one finding although they began one by one.
 var stamps = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
-// mostSteps limits the findings that differ only in their next step: one XR can list thousands of
-// objects of different kinds.
+// mostSteps limits the findings that differ only in their next step: an XR can list any kinds.
 const mostSteps = 100
 
 // findings returns the problems in their order. Problems that differ only in the object or in times
@@ -105,8 +103,7 @@ func (s *textReport) block(f *finding, head, separator string, l level) string {
 // commandAtEnd matches a command at the end of a next step.
 var commandAtEnd = regexp.MustCompile(`: ((?:kubectl|velero|` + regexp.QuoteMeta(xp.Program) + `) .*)$`)
 
-// next returns a next step. On a terminal a command at its end gets a line of its own, which is
-// never wrapped: a user can copy it.
+// next returns a next step. On a terminal a command at its end gets a line to copy, never wrapped.
 func (s *textReport) next(step string) string {
 	at := commandAtEnd.FindStringSubmatchIndex(step)
 	if s.Width == 0 || at == nil {

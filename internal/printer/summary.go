@@ -15,8 +15,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// summary returns the counts, the verdict and what to do. It comes last, where a user of a terminal
-// looks first.
+// summary comes last, where a user of a terminal looks first.
 func (s *textReport) summary() string {
 	var lines []string
 	for _, r := range s.report.Restores {
@@ -146,8 +145,7 @@ func releaseVerdict(r *report.Report) (what, next string) {
 	}
 }
 
-// unrestored returns where to see what a failed Restore did not create: such objects have no hold
-// to report.
+// unrestored returns where to see what a failed Restore did not create: that has no hold.
 func unrestored(restores []report.Restore) string {
 	for _, r := range restores {
 		if strings.HasSuffix(r.Phase, "Failed") { // This matches WaitingForPluginOperationsPartiallyFailed too.
@@ -175,5 +173,11 @@ func number(n int) string { return strconv.Itoa(n) }
 // timestamp returns a time in the format of logs.
 func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// ago returns a duration in kubectl's format.
-func ago(d time.Duration) string { return duration.HumanDuration(d) }
+// since returns the time since t in kubectl's format; "" if it is not known.
+func (s *textReport) since(t *time.Time) string {
+	if t == nil || s.report.Time.IsZero() {
+		return ""
+	}
+
+	return duration.HumanDuration(s.report.Time.Sub(*t))
+}

@@ -121,7 +121,9 @@ type grid struct {
 	rows    [][]cell
 }
 
-func (g *grid) add(cells ...cell) { g.rows = append(g.rows, cells) }
+func (g *grid) add(cells ...cell) {
+	g.rows = append(g.rows, append(cells, make([]cell, len(g.columns)-len(cells))...))
+}
 
 const (
 	gap = 2

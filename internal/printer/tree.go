@@ -14,8 +14,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// trees returns the trees as a table: first the columns of "crossplane resource trace", then those
-// about restores.
+// trees returns a table: the columns of "crossplane resource trace", then those about restores.
 func (s *textReport) trees() string {
 	if len(s.report.Trees) == 0 {
 		return ""
@@ -84,8 +83,7 @@ func (s *textReport) descend(lines list.Writer, b group, names names) []group {
 	return shown
 }
 
-// These limit the lines below one resource, in a table and in a wide table or page: an XR can list
-// any number of objects.
+// These limit the lines below one resource, which can list any number of objects.
 const (
 	mostSiblings     = 100
 	mostSiblingsWide = 1000
@@ -96,19 +94,19 @@ func others(n int) string { return "and " + number(n) + " more, which -o json ha
 
 func (s *textReport) line(g *grid, drawn string, b group) {
 	if b.rest {
-		g.add(slices.Concat([]cell{plain(drawn)}, make([]cell, len(g.columns)-1))...)
+		g.add(plain(drawn))
 
 		return
 	}
-	cells := []cell{plain(drawn), condition(b.Synced), condition(b.Ready), levels[b.State].cell(stateName(s.report, b.State)), outcome(b.Node)}
+	action := ptr.Deref(b.Restore, report.Outcome{}).Action
+	cells := []cell{
+		plain(drawn), condition(b.Synced), condition(b.Ready), levels[b.State].cell(stateName(s.report, b.State)), levels[action].cell(string(action)),
+	}
 	external, revision, hold, age := "", "", "", ""
 	if s.all {
-		external, revision = b.ExternalName, b.Revision
+		external, revision, age = b.ExternalName, b.Revision, s.since(b.Created)
 		if b.Hold != nil {
 			hold = cmp.Or(b.Hold.Restore, "unknown")
-		}
-		if b.Created != nil && !s.report.Time.IsZero() {
-			age = ago(s.report.Time.Sub(*b.Created))
 		}
 	}
 	status := plain(s.status(b))
@@ -144,14 +142,6 @@ func stateName(r *report.Report, of report.State) string {
 	return string(of)
 }
 
-func outcome(n *report.Node) cell {
-	if n.Restore == nil {
-		return plain("")
-	}
-
-	return levels[n.Restore.Action].cell(string(n.Restore.Action))
-}
-
 // status returns in a few words what is notable about a group.
 func (s *textReport) status(b group) string {
 	var words []string
@@ -180,19 +170,17 @@ func (s *textReport) status(b group) string {
 	}
 }
 
-// isProblem reports whether the outcome of a restore has the reason of a problem of the resource: the
-// problem shows it, and the next step.
+// isProblem reports whether a problem of the resource shows the reason of its restore's outcome.
 func isProblem(n *report.Node, why string) bool {
 	return !strings.Contains(why, "]; ") && slices.ContainsFunc(n.Problems, func(code reason.Code) bool { return strings.HasSuffix(why, "["+string(code)+"]") })
 }
 
-// conditionMessages returns the reasons and messages of conditions that are not True, except for a
-// pause by a hold.
+// conditionMessages returns why conditions are not True, except for a pause by a hold.
 func conditionMessages(n *report.Node) []string {
 	var words []string
 	for _, c := range []*report.Condition{n.Synced, n.Ready} {
 		switch {
-		case c == nil || c.Status == "True" || c.Reason == reasonPaused && n.Hold != nil:
+		case c == nil || c.Status == "True" || c.Reason == xp.ReasonReconcilePaused && n.Hold != nil:
 		case c.Message == "":
 			words = append(words, c.Reason)
 		default:
@@ -203,15 +191,12 @@ func conditionMessages(n *report.Node) []string {
 	return words
 }
 
-// reasonPaused is the reason of Synced for a paused object.
-const reasonPaused = "ReconcilePaused"
-
 // held returns for how long a resource has been held, and its cause.
 func (s *textReport) held(n *report.Node) string {
 	h := n.Hold
 	var words []string
-	if h.Since != nil && !s.report.Time.IsZero() {
-		words = append(words, "for "+ago(s.report.Time.Sub(*h.Since)))
+	if d := s.since(h.Since); d != "" {
+		words = append(words, "for "+d)
 	}
 	switch {
 	case len(h.Waiting) > 0:
@@ -241,8 +226,7 @@ func namesOf(trees []*report.Node) names {
 	return several
 }
 
-// title returns the name of a group below its parent. It includes the namespace only if the parent
-// is not in it.
+// title returns the name of a group, with the namespace if the parent is not in it.
 func (several names) title(b group, parent *report.Node) string {
 	title := b.Kind
 	if several[b.Kind] {
@@ -261,8 +245,7 @@ func (several names) title(b group, parent *report.Node) string {
 }
 
 const (
-	// minGroup is how many similar healthy resources without children become one line. minTreeGroup
-	// is that for resources with children.
+	// minGroup is how many similar healthy resources become one line, minTreeGroup if with children.
 	minGroup     = 3
 	minTreeGroup = 6
 )
@@ -285,8 +268,7 @@ type groupKey struct {
 	leaf          bool
 }
 
-// groups returns the siblings in their order. Similar healthy ones are one group, so that the
-// others stand out.
+// groups makes similar healthy siblings one group, so that the others stand out.
 func (s *textReport) groups(siblings []*report.Node) []group {
 	count := map[groupKey]int{}
 	if !s.all {

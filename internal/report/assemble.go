@@ -8,8 +8,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Assemble fills a Report: it sorts the problems, adds their codes to the nodes and computes the
-// summary.
+// Assemble sorts the problems, adds their codes to the nodes and computes the summary.
 func (r *Report) Assemble(trees []*Node, problems []Problem) {
 	Sort(problems)
 	r.APIVersion, r.Trees, r.Problems, r.Summary = APIVersion, trees, problems, Summary{}
@@ -44,9 +43,16 @@ func (r *Report) Assemble(trees []*Node, problems []Problem) {
 
 // count counts a tree. Nodes that are missing, unread or foreign do not belong to it.
 func (s *Summary) count(n *Node, composed bool) {
-	here := n.State != Missing && n.State != Unread && n.State != Foreign
-	if here {
-		s.countRole(n.Role)
+	if n.State != Missing && n.State != Unread && n.State != Foreign {
+		switch n.Role {
+		case RoleClaim:
+			s.Claims++
+		case RoleComposite:
+			s.XRs++
+		case RoleManaged:
+			s.Managed++
+		case RoleUsage, RoleOther:
+		}
 		if n.State == Held {
 			s.Held++
 		}
@@ -62,20 +68,7 @@ func (s *Summary) count(n *Node, composed bool) {
 	}
 }
 
-func (s *Summary) countRole(r Role) {
-	switch r {
-	case RoleClaim:
-		s.Claims++
-	case RoleComposite:
-		s.XRs++
-	case RoleManaged:
-		s.Managed++
-	case RoleUsage, RoleOther:
-	}
-}
-
-// Failing returns the number of problems that make a command fail; with strict it includes
-// warnings.
+// Failing returns the number of problems, and with strict of warnings, that fail a command.
 func (r *Report) Failing(strict bool) int {
 	if strict {
 		return r.Summary.Problems + r.Summary.Warnings

@@ -19,6 +19,9 @@ const APIVersion = "report.velero.crossplane.io/v1"
 const (
 	KindInspection = "Inspection"
 	KindValidation = "Validation"
+	KindRelease    = "Release"
+	// KindHold is about the live objects that the command hold holds.
+	KindHold = "Hold"
 )
 
 // A Report describes the trees of a backup or a cluster.
@@ -235,13 +238,6 @@ type Version struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 }
-
-// Kinds of Reports about holds.
-const (
-	KindRelease = "Release"
-	// KindHold is about the live objects that the command hold holds.
-	KindHold = "Hold"
-)
 
 // A Release is what became of a hold, or would become of it: of its release, or of the command hold.
 type Release struct {

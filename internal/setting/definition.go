@@ -31,8 +31,7 @@ const (
 	valueInclude, valueExclude = "include", "exclude"
 	valueAutomatic, valueHand  = "automatic", "by-hand"
 	valueNeeded, valueNone     = "needed", "none"
-
-	valueUpjet = "upjet"
+	valueUpjet                 = "upjet"
 )
 
 // These are the objects that a setting can apply to.
@@ -68,10 +67,8 @@ type Definition struct {
 // Definitions returns all settings, sorted by name.
 func Definitions() []Definition {
 	return []Definition{
-		{
-			Name: NameTimeout, For: []string{ForRestore}, Form: formTimeout,
-			Meaning: "how long an operation waits for the adoption of its XR before it fails", set: setTimeout,
-		},
+		duration(NameTimeout, "", formTimeout, "how long an operation waits for the adoption of its XR before it fails",
+			func(s *Settings, d time.Duration) { s.AdoptionTimeout = d }),
 		choice(NameClone, ForRestore, "how a restore treats a copy of an object that exists in the same cluster",
 			func(s *Settings, value string) { s.Clone = Clone(value) }, string(Hold), string(Observe), string(New)),
 		{
@@ -80,16 +77,14 @@ func Definitions() []Definition {
 		},
 		choice(NameHold, ForRestore, "what a restore holds besides the objects that it adopts",
 			func(s *Settings, value string) { s.Hold = Holding(value) }, string(HoldUnsafe), string(HoldAll), string(HoldNone)),
-		{
-			Name: NameKind, For: []string{ForRestore}, Default: "1m", Form: formKind,
-			Meaning: "how long a restore waits for a kind that is not served yet, or that can't be converted", set: setKindTimeout,
-		},
+		duration(NameKind, "1m", formKind, "how long a restore waits for a kind that is not served yet, or that can't be converted",
+			func(s *Settings, d time.Duration) { s.KindTimeout = d }),
 		choice(NameObserve, ForRestore, "which MRs only observe until their provider has found their external resource",
 			func(s *Settings, value string) {
 				s.ObserveFirst = map[string]Observing{valueUpjet: ObserveUpjet, valueTrue: ObserveAll, valueFalse: ObserveNone}[value]
 			}, valueUpjet, valueTrue, valueFalse),
 		choice(NameCredentials, ForBackup, "whether a backup includes the Secrets with the credentials of ProviderConfigs, and those that MRs name",
-			func(s *Settings, value string) { s.Credentials = value == valueInclude }, valueInclude, valueExclude).by(valueExclude),
+			func(s *Settings, value string) { s.Credentials = value == valueInclude }, valueExclude, valueInclude),
 		choice(NameRelease, ForRestore, "whether the restore releases what it holds, or a user does",
 			func(s *Settings, value string) { s.ByHand = value == valueHand }, valueAutomatic, valueHand),
 		choice(NameStatus, ForRestore, "whether a restore brings back the status that functions have written and may read",
@@ -116,15 +111,25 @@ func choice(name, of, meaning string, set func(s *Settings, value string), value
 	}
 }
 
-// by returns the setting with another default.
-func (d Definition) by(value string) Definition {
-	d.Default = value
+// duration returns a setting of a restore with a duration of more than 0, or none if that is the
+// default.
+func duration(name, byDefault, form, meaning string, set func(s *Settings, d time.Duration)) Definition {
+	return Definition{
+		Name: name, For: []string{ForRestore}, Default: byDefault, Form: form, Meaning: meaning,
+		set: func(s *Settings, value string) error {
+			d, err := time.ParseDuration(value)
+			if isNone := value == "" && byDefault == ""; !isNone && (err != nil || d <= 0) {
+				return reason.SettingInvalid.Errorf("%s is %s, not %q", name, form, value)
+			}
+			set(s, d)
 
-	return d
+			return nil
+		},
+	}
 }
 
-// IsFor reports whether the setting applies to ForBackup or ForRestore; "" matches every setting.
-func (d Definition) IsFor(what string) bool { return what == "" || slices.Contains(d.For, what) }
+// isFor reports whether the setting applies to ForBackup or ForRestore; "" matches every setting.
+func (d Definition) isFor(what string) bool { return what == "" || slices.Contains(d.For, what) }
 
 // definitionOf returns a setting by name. The error lists all names.
 func definitionOf(name string) (Definition, error) {
@@ -147,31 +152,6 @@ func list(names []string, last string) string {
 	return strings.Join(names[:n], ", ") + " " + last + " " + names[n]
 }
 
-func setTimeout(s *Settings, value string) error {
-	if value == "" {
-		s.AdoptionTimeout = 0
-
-		return nil
-	}
-	d, err := time.ParseDuration(value)
-	if err != nil || d <= 0 {
-		return reason.SettingInvalid.Errorf("%s is %s, not %q", NameTimeout, formTimeout, value)
-	}
-	s.AdoptionTimeout = d
-
-	return nil
-}
-
-func setKindTimeout(s *Settings, value string) error {
-	d, err := time.ParseDuration(value)
-	if err != nil || d <= 0 {
-		return reason.SettingInvalid.Errorf("%s is %s, not %q", NameKind, formKind, value)
-	}
-	s.KindTimeout = d
-
-	return nil
-}
-
 // noneKnown is an entry of external-name-from-id that turns off the built-in kinds. notOf is the
 // prefix of a kind that turns it off.
 const (
@@ -181,19 +161,12 @@ const (
 
 func setFromID(s *Settings, value string) error {
 	s.FromID, s.NotFromID, s.NoneKnown = nil, nil, false
-	if strings.TrimSpace(value) == "" {
-		return nil
-	}
-	for entry := range strings.SplitSeq(value, ",") {
-		entry = strings.TrimSpace(entry)
-		if entry == noneKnown {
-			s.NoneKnown = true
-
-			continue
-		}
+	for _, entry := range split(value) {
 		name, not := strings.CutPrefix(entry, notOf)
 		gk, is := kind(name)
 		switch {
+		case entry == noneKnown:
+			s.NoneKnown = true
 		case !is:
 			return reason.SettingInvalid.Errorf("%s is %s; %q is not a kind", NameFromID, formKinds, entry)
 		case not:
@@ -210,37 +183,35 @@ func setFromID(s *Settings, value string) error {
 }
 
 func setUnnamed(s *Settings, value string) error {
-	var err error
-	s.Unnamed, err = kinds(value)
-
-	return err
-}
-
-func kinds(value string) ([]schema.GroupKind, error) {
-	var list []schema.GroupKind
-	if strings.TrimSpace(value) == "" {
-		return nil, nil
-	}
-	for entry := range strings.SplitSeq(value, ",") {
-		entry = strings.TrimSpace(entry)
+	s.Unnamed = nil
+	for _, entry := range split(value) {
 		gk, is := kind(entry)
 		if !is {
-			return nil, reason.SettingInvalid.Errorf("%s is %s; %q is not a kind", NameUnnamed, formUnnamed, entry)
+			return reason.SettingInvalid.Errorf("%s is %s; %q is not a kind", NameUnnamed, formUnnamed, entry)
 		}
-		list = append(list, gk)
+		s.Unnamed = append(s.Unnamed, gk)
 	}
 
-	return list, nil
+	return nil
 }
 
+// split returns the entries of a list.
+func split(value string) []string {
+	if strings.TrimSpace(value) == "" {
+		return nil
+	}
+	entries := strings.Split(value, ",")
+	for n := range entries {
+		entries[n] = strings.TrimSpace(entries[n])
+	}
+
+	return entries
+}
+
+// kind reads a kind with its group. Without upper case it is a resource, such as vpcs.
 func kind(s string) (schema.GroupKind, bool) {
 	gk := schema.ParseGroupKind(s)
+	lower := strings.ToLower(gk.Kind)
 
-	return gk, isKind(gk.Kind) && len(validation.IsDNS1123Subdomain(gk.Group)) == 0
-}
-
-// isKind reports whether a name is a kind rather than a resource: resources, such as vpcs, are
-// lower case.
-func isKind(s string) bool {
-	return strings.ToLower(s) != s && len(validation.IsDNS1035Label(strings.ToLower(s))) == 0
+	return gk, lower != gk.Kind && len(validation.IsDNS1035Label(lower)) == 0 && len(validation.IsDNS1123Subdomain(gk.Group)) == 0
 }

@@ -31,14 +31,7 @@ func (p Place) String() string { return p.Kind + " " + p.Namespace + "/" + p.Nam
 // purpose returns what the place's settings apply to: ForBackup or ForRestore; "" for a ConfigMap,
 // whose settings apply to both.
 func (p Place) purpose() string {
-	switch p.Kind {
-	case KindBackup:
-		return ForBackup
-	case KindRestore:
-		return ForRestore
-	default:
-		return ""
-	}
+	return map[string]string{KindBackup: ForBackup, KindRestore: ForRestore}[p.Kind]
 }
 
 // An Effective is a setting with its value in effect and the source of that.
@@ -62,38 +55,28 @@ type Fault struct {
 	Next   string      `json:"next"`
 }
 
-// Message returns what is wrong, for a person.
-func (f Fault) Message() reason.Message { return reason.Message{Code: f.Code, Text: f.Reason} }
-
 // Effect returns the settings in effect for a Backup or Restore, or all settings if of is nil, and
 // the faults. If there are several ConfigMaps, none applies.
 func Effect(configs []Place, of *Place) ([]Effective, []Fault) {
-	var places []Place
-	var faults []Fault
-	if len(configs) == 1 {
-		places = configs
-	} else if len(configs) > 1 {
-		faults = severalFaults(configs)
+	places, faults := configs, []Fault(nil)
+	if len(configs) > 1 {
+		places, faults = nil, severalFaults(configs)
 	}
 	what := ""
 	if of != nil {
-		places, what = append(places, *of), of.purpose()
+		places, what = append(slices.Clone(places), *of), of.purpose()
 	}
 	var all []Effective
 	for _, d := range Definitions() {
-		if d.IsFor(what) {
+		if d.isFor(what) {
 			all = append(all, Effective{Name: d.Name, Value: d.Default, Source: SourceDefault, For: d.For, Meaning: d.Meaning})
 		}
 	}
 	for _, p := range places {
 		for _, e := range entries(p) {
-			fault, bad := e.fault(p)
-			if bad {
+			if fault, bad := e.fault(p); bad {
 				faults = append(faults, fault)
-
-				continue
-			}
-			if n := slices.IndexFunc(all, func(s Effective) bool { return s.Name == e.name }); n >= 0 {
+			} else if n := slices.IndexFunc(all, func(s Effective) bool { return s.Name == e.name }); n >= 0 {
 				all[n].Value, all[n].Source = e.value, p.String()
 			}
 		}
@@ -103,15 +86,11 @@ func Effect(configs []Place, of *Place) ([]Effective, []Fault) {
 }
 
 func severalFaults(configs []Place) []Fault {
-	names := make([]string, len(configs))
-	for i, c := range configs {
-		names[i] = c.Namespace + "/" + c.Name
-	}
 	faults := make([]Fault, len(configs))
 	for i, c := range configs {
 		faults[i] = Fault{
 			Place: c.String(), Code: reason.SettingsDuplicated,
-			Reason: "there can be one ConfigMap of settings, and there are " + list(names, "and") + ", so none applies",
+			Reason: fmt.Sprintf("there can be one ConfigMap of settings, and there are %d, so none applies", len(configs)),
 			Next:   "keep one of them, and delete the others or remove their labels",
 		}
 	}
@@ -131,10 +110,10 @@ func entries(p Place) []entry {
 	var all []entry
 	for _, key := range slices.Sorted(maps.Keys(p.Data)) {
 		name, own := strings.CutPrefix(key, Prefix)
-		switch {
-		case p.Kind == KindConfigMap:
-			all = append(all, entry{key: key, name: key, value: p.Data[key]})
-		case own:
+		if p.Kind == KindConfigMap {
+			name, own = key, true
+		}
+		if own {
 			all = append(all, entry{key: key, name: name, value: p.Data[key]})
 		}
 	}
@@ -142,17 +121,25 @@ func entries(p Place) []entry {
 	return all
 }
 
+// set writes the entry into settings. The Definition is the zero value if there is none.
+func (e entry) set(s *Settings) (Definition, error) {
+	d, err := definitionOf(e.name)
+	if err == nil {
+		err = d.set(s, e.value)
+	}
+
+	return d, err
+}
+
 // fault returns the fault of an entry; bad is false if it has none.
 func (e entry) fault(p Place) (f Fault, bad bool) {
 	f = Fault{Name: e.key, Place: p.String(), Next: "correct its value, or remove it"}
-	d, err := definitionOf(e.name)
-	if err != nil {
+	d, err := e.set(&Settings{})
+	if d.Name == "" {
 		f.Next = "correct its name, or remove it"
-	} else {
-		err = d.set(&Settings{}, e.value)
 	}
 	switch {
-	case err == nil && d.IsFor(p.purpose()):
+	case err == nil && d.isFor(p.purpose()):
 		return Fault{}, false
 	case err == nil:
 		f.Code = reason.SettingIgnored

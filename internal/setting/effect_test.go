@@ -66,9 +66,9 @@ func TestEffect(t *testing.T) {
 			reason: "The plugin must not choose between several ConfigMaps.", configs: []Place{config("s", map[string]string{"hold": "all"}), config("t", nil), config("u", nil)},
 			of: restore(map[string]string{"velero.crossplane.io/clone": "new"}),
 			want: want{Set: map[string]string{"clone": "new from Restore velero/monday"}, Faults: []string{
-				` in ConfigMap velero/s: there can be one ConfigMap of settings, and there are velero/s, velero/t and velero/u, so none applies`,
-				` in ConfigMap velero/t: there can be one ConfigMap of settings, and there are velero/s, velero/t and velero/u, so none applies`,
-				` in ConfigMap velero/u: there can be one ConfigMap of settings, and there are velero/s, velero/t and velero/u, so none applies`,
+				` in ConfigMap velero/s: there can be one ConfigMap of settings, and there are 3, so none applies`,
+				` in ConfigMap velero/t: there can be one ConfigMap of settings, and there are 3, so none applies`,
+				` in ConfigMap velero/u: there can be one ConfigMap of settings, and there are 3, so none applies`,
 			}},
 		},
 	}
@@ -78,7 +78,7 @@ func TestEffect(t *testing.T) {
 			var got want
 			for _, s := range all {
 				d, err := definitionOf(s.Name)
-				if err != nil || tc.of != nil && !d.IsFor(tc.of.purpose()) {
+				if err != nil || tc.of != nil && !d.isFor(tc.of.purpose()) {
 					t.Errorf("%s must not be in the result", s.Name)
 				}
 				if s.Source == SourceDefault && s.Value == d.Default {

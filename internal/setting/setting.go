@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Prefix is the prefix of settings in annotations. Keys in the ConfigMap have none.
+// Prefix is that of settings in annotations. Keys in the ConfigMap have none.
 const Prefix = "velero.crossplane.io/"
 
 // DefaultKindTimeout is the default of KindTimeout. A new kind is served a second or two after its
@@ -69,18 +69,16 @@ type Settings struct {
 	Hold  Holding
 	// Credentials makes a backup include the Secrets that ProviderConfigs or MRs name.
 	Credentials bool
-	// ObserveFirst selects the restored MRs that only observe until their provider has found their
-	// external resource.
+	// ObserveFirst selects the MRs that only observe until their provider has found their external
+	// resource.
 	ObserveFirst Observing
 	// FromID are the kinds of MRs whose external-name equals their status.atProvider.id. NotFromID
 	// are kinds for which the built-in list must not be used. NoneKnown turns off that list.
 	FromID, NotFromID []schema.GroupKind
 	NoneKnown         bool
-	// Unnamed are the kinds of MRs that never have an external-name, because their provider needs
-	// none.
+	// Unnamed are the kinds of MRs that never have an external-name: their provider needs none.
 	Unnamed []schema.GroupKind
-	// AdoptionTimeout is how long an operation waits for the adoption of its XR before it fails; 0
-	// for no limit.
+	// AdoptionTimeout is how long an operation waits for the adoption of its XR; 0 for no limit.
 	AdoptionTimeout time.Duration
 	// KindTimeout is how long a restore waits for a kind to be served.
 	KindTimeout time.Duration
@@ -131,24 +129,15 @@ func (e InvalidError) Unwrap() error { return e.Err }
 func Parse(config, annotations map[string]string) (Settings, error) {
 	s := Settings{Clone: Hold, Hold: HoldUnsafe, KindTimeout: DefaultKindTimeout}
 	for _, e := range entries(Place{Kind: KindConfigMap, Data: config}) {
-		if err := s.set(e); err != nil {
+		if _, err := e.set(&s); err != nil {
 			return s, InvalidError{fmt.Errorf("cannot read the ConfigMap of settings: %w", err)}
 		}
 	}
 	for _, e := range entries(Place{Data: annotations}) {
-		if err := s.set(e); err != nil {
+		if _, err := e.set(&s); err != nil {
 			return s, InvalidError{fmt.Errorf("cannot read the annotation %s: %w", e.key, err)}
 		}
 	}
 
 	return s, nil
-}
-
-func (s *Settings) set(e entry) error {
-	d, err := definitionOf(e.name)
-	if err != nil {
-		return err
-	}
-
-	return d.set(s, e.value)
 }

@@ -183,7 +183,7 @@ func TestParse(t *testing.T) {
 		},
 		"BadCredentials": {
 			reason: "An unknown value must not expose or drop credentials.", annotations: map[string]string{"velero.crossplane.io/provider-credentials": "true"},
-			want: want{Err: `cannot read the annotation velero.crossplane.io/provider-credentials: provider-credentials is include or exclude, not "true"`},
+			want: want{Err: `cannot read the annotation velero.crossplane.io/provider-credentials: provider-credentials is exclude or include, not "true"`},
 		},
 		"UnknownInConfig": {
 			reason: "An unknown setting in the ConfigMap must be an error.", config: map[string]string{"clones": "hold", "zzz": ""},

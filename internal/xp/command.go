@@ -14,15 +14,17 @@ const Program = "velero-plugin-for-crossplane"
 // quoted as one word of a POSIX shell and can't become an option.
 type Command struct {
 	words []word
+	// dashed means that an operand begins with a dash. A program takes it for an option unless "--"
+	// precedes it.
+	dashed bool
 	// refused is why there is no command to copy, "" if there is one.
 	refused string
 }
 
-// A word is one quoted word. An operand that begins with a dash (dashed) is an option to a program,
-// unless "--" precedes it.
+// A word is one quoted word.
 type word struct {
-	text            string
-	operand, dashed bool
+	text    string
+	operand bool
 }
 
 // placeholder stands for a name that can't be a word of a command.
@@ -65,7 +67,8 @@ func (c Command) On(operands ...string) Command {
 		if !ok {
 			text, c.refused = placeholder, unprintable
 		}
-		c.words = append(c.words, word{text: text, operand: true, dashed: strings.HasPrefix(o, "-")})
+		c.words = append(c.words, word{text: text, operand: true})
+		c.dashed = c.dashed || strings.HasPrefix(o, "-")
 	}
 
 	return c
@@ -77,7 +80,8 @@ func (c Command) String() string { return Then(c) }
 
 // Then joins command lines with &&.
 func Then(commands ...Command) string {
-	lines, refused := make([]string, 0, len(commands)), ""
+	var lines []string
+	refused := ""
 	for _, c := range commands {
 		lines = append(lines, c.line())
 		if c.refused != "" {
@@ -91,18 +95,20 @@ func Then(commands ...Command) string {
 // line returns the words in their order. If an operand begins with a dash, options come first, then
 // "--", then operands.
 func (c Command) line() string {
-	words := c.words
-	if slices.ContainsFunc(words, func(w word) bool { return w.dashed }) {
-		isOperand, isOption := func(w word) bool { return w.operand }, func(w word) bool { return !w.operand }
-		options, operands := slices.DeleteFunc(slices.Clone(words), isOperand), slices.DeleteFunc(slices.Clone(words), isOption)
-		words = slices.Concat(options, []word{{text: "--"}}, operands)
+	var all, options, operands []string
+	for _, w := range c.words {
+		all = append(all, w.text)
+		if w.operand {
+			operands = append(operands, w.text)
+		} else {
+			options = append(options, w.text)
+		}
 	}
-	texts := make([]string, 0, len(words))
-	for _, w := range words {
-		texts = append(texts, w.text)
+	if c.dashed {
+		all = slices.Concat(options, []string{"--"}, operands)
 	}
 
-	return strings.Join(texts, " ")
+	return strings.Join(all, " ")
 }
 
 // ShellWord returns a string as one word of a POSIX shell, quoted if needed. It returns false if

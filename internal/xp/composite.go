@@ -1,6 +1,7 @@
 package xp
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -44,7 +45,7 @@ func (i Instance) UpdatePolicyPath() []string { return i.path("compositionUpdate
 // UpdatePolicy returns the composition update policy. It returns false if none is set, which means
 // Automatic.
 func (i Instance) UpdatePolicy() (string, bool) {
-	s, found, err := unstructured.NestedString(i.Object, i.path("compositionUpdatePolicy")...)
+	s, found, err := unstructured.NestedString(i.Object, i.UpdatePolicyPath()...)
 
 	return s, found && err == nil
 }
@@ -52,43 +53,34 @@ func (i Instance) UpdatePolicy() (string, bool) {
 // SetUpdatePolicy sets the composition update policy. It fails if the present value is not a
 // string: a release could not restore that.
 func (i Instance) SetUpdatePolicy(policy string) error {
-	if _, _, err := unstructured.NestedString(i.Object, i.path("compositionUpdatePolicy")...); err != nil {
-		return fmt.Errorf("cannot set the composition update policy of %s: %w", String(i.Unstructured), err)
+	_, _, err := unstructured.NestedString(i.Object, i.UpdatePolicyPath()...)
+	if err == nil {
+		err = unstructured.SetNestedField(i.Object, policy, i.UpdatePolicyPath()...)
 	}
-	if err := unstructured.SetNestedField(i.Object, policy, i.path("compositionUpdatePolicy")...); err != nil {
+	if err != nil {
 		return fmt.Errorf("cannot set the composition update policy of %s: %w", String(i.Unstructured), err)
 	}
 
 	return nil
 }
 
-// RemoveUpdatePolicy removes the composition update policy, so that the default, Automatic,
-// applies.
+// RemoveUpdatePolicy removes the composition update policy, so that the default applies: Automatic.
 func (i Instance) RemoveUpdatePolicy() {
-	unstructured.RemoveNestedField(i.Object, i.path("compositionUpdatePolicy")...)
+	unstructured.RemoveNestedField(i.Object, i.UpdatePolicyPath()...)
 }
 
 // Revision returns the name of the CompositionRevision in use, "" if there is none yet.
-func (i Instance) Revision() string {
-	s, _, _ := unstructured.NestedString(i.Object, i.path("compositionRevisionRef", "name")...)
-
-	return s
-}
+func (i Instance) Revision() string { return Get[string](i.Object, i.path(fieldRevision, "name")...) }
 
 // Composition returns the name of the Composition in use, "" if there is none yet.
 func (i Instance) Composition() string {
-	s, _, _ := unstructured.NestedString(i.Object, i.path("compositionRef", "name")...)
-
-	return s
+	return Get[string](i.Object, i.path(fieldComposition, "name")...)
 }
 
 // RevisionSelector returns the labels by which the XR or claim selects a revision; nil if it does
 // not.
 func (i Instance) RevisionSelector() map[string]string {
-	labels, found, err := unstructured.NestedStringMap(i.Object, i.path("compositionRevisionSelector", "matchLabels")...)
-	if !found || err != nil {
-		return nil
-	}
+	labels, _, _ := unstructured.NestedStringMap(i.Object, i.path("compositionRevisionSelector", "matchLabels")...)
 
 	return labels
 }
@@ -134,9 +126,7 @@ func (c Composite) ResourceRefs() ([]Ref, error) {
 		}
 		// A namespaced XR composes in its own namespace only, whatever a ref names (crossplane
 		// composition_functions.go).
-		if c.GetNamespace() != "" {
-			r.Namespace = c.GetNamespace()
-		}
+		r.Namespace = cmp.Or(c.GetNamespace(), r.Namespace)
 		refs = append(refs, r)
 	}
 
@@ -217,37 +207,26 @@ func Composed(xr Composite, u *unstructured.Unstructured) bool {
 	if xr.GetNamespace() != "" && u.GetNamespace() != xr.GetNamespace() {
 		return false
 	}
-	root := Label(xr.Unstructured, LabelComposite)
-	if root == "" {
-		root = xr.GetName()
-	}
 
-	return Label(u, LabelComposite) == root
+	return Label(u, LabelComposite) == cmp.Or(Label(xr.Unstructured, LabelComposite), xr.GetName())
 }
 
 // SecretRef returns the Secret in which u publishes its connection details. It returns false if u
 // publishes none. A namespaced object publishes in its own namespace.
 func SecretRef(u *unstructured.Unstructured) (Ref, bool) {
-	v, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "writeConnectionSecretToRef")
-	m, ok := v.(map[string]any)
-	if !ok {
+	to := Get[map[string]any](u.Object, "spec", "writeConnectionSecretToRef")
+	namespace, name := cmp.Or(u.GetNamespace(), Get[string](to, "namespace")), Get[string](to, "name")
+	if namespace == "" || name == "" {
 		return Ref{}, false
 	}
-	name, _ := m["name"].(string)
-	namespace, _ := m["namespace"].(string)
-	if u.GetNamespace() != "" {
-		namespace = u.GetNamespace()
-	}
 
-	return Ref{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: name}, name != "" && namespace != ""
+	return RefToSecret(namespace, name), true
 }
 
 // UsesSecretStore reports whether a claim, XR or MR publishes its connection details with an
 // External Secret Store, an alpha feature of Crossplane up to v1.20.
 func UsesSecretStore(u *unstructured.Unstructured) bool {
-	_, publishes, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "publishConnectionDetailsTo")
-
-	return publishes && !hasV2Schema(u) && (IsClaim(u) || IsComposite(u) || IsManaged(u))
+	return Has(u.Object, "spec", "publishConnectionDetailsTo") && !hasV2Schema(u) && (IsClaim(u) || IsComposite(u) || IsManaged(u))
 }
 
 // A Condition is a condition in the status of an object.
@@ -263,25 +242,27 @@ type Condition struct {
 
 // ConditionOf returns the condition of the given type. It returns false if the object has none.
 func ConditionOf(u *unstructured.Unstructured, conditionType string) (Condition, bool) {
-	value, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")
-	list, _ := value.([]any) // Anything else has no conditions.
-	for _, entry := range list {
-		m, ok := entry.(map[string]any)
-		if !ok || m["type"] != conditionType {
+	for _, entry := range Get[[]any](u.Object, "status", "conditions") {
+		if Get[string](entry, "type") != conditionType {
 			continue
 		}
-		var c Condition
-		c.Status, _ = m["status"].(string)
-		c.Reason, _ = m["reason"].(string)
-		c.Message, _ = m["message"].(string)
-		since, _ := m["lastTransitionTime"].(string)
-		c.Since, _ = time.Parse(time.RFC3339, since)
-		c.Generation, _ = m["observedGeneration"].(int64)
+		c := Condition{
+			Status: Get[string](entry, "status"), Reason: Get[string](entry, "reason"), Message: Get[string](entry, "message"),
+			Generation: Get[int64](entry, "observedGeneration"),
+		}
+		c.Since, _ = time.Parse(time.RFC3339, Get[string](entry, "lastTransitionTime"))
 
 		return c, true
 	}
 
 	return Condition{}, false
+}
+
+// IsTrue reports whether the condition of the given type is True.
+func IsTrue(u *unstructured.Unstructured, conditionType string) bool {
+	c, _ := ConditionOf(u, conditionType)
+
+	return c.Status == "True"
 }
 
 // IsPaused reports whether the pause annotation keeps controllers from u. Only the exact value

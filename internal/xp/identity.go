@@ -1,6 +1,7 @@
 package xp
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -37,7 +38,7 @@ func IdentityOf(mr *unstructured.Unstructured) Identity {
 	switch _, id := ProviderID(mr); {
 	case createIncomplete(mr):
 		return CreatePending
-	case Annotation(mr, AnnotationExternalName) != "", isUnnamed(mr):
+	case Annotation(mr, AnnotationExternalName) != "", HasFlag(mr, FieldUnnamed):
 		return Known
 	case id:
 		return Recoverable
@@ -48,41 +49,9 @@ func IdentityOf(mr *unstructured.Unstructured) Identity {
 	}
 }
 
-// SetUnnamed notes on the backup's copy of an MR that it needs no external-name.
-func SetUnnamed(mr *unstructured.Unstructured) {
-	if metadata, ok := mr.Object["metadata"].(map[string]any); ok {
-		metadata[FieldUnnamed] = true
-	}
-}
-
-// isUnnamed reads the note of SetUnnamed.
-func isUnnamed(mr *unstructured.Unstructured) bool {
-	unnamed, _, _ := unstructured.NestedBool(mr.Object, "metadata", FieldUnnamed)
-
-	return unnamed
-}
-
-// SetDoubted notes on the backup's copy of an MR that its external-name must not be derived from
-// the id of its provider.
-func SetDoubted(mr *unstructured.Unstructured) {
-	if metadata, ok := mr.Object["metadata"].(map[string]any); ok {
-		metadata[FieldDoubted] = true
-	}
-}
-
-// IsDoubted reads the note of SetDoubted.
-func IsDoubted(mr *unstructured.Unstructured) bool {
-	doubted, _, _ := unstructured.NestedBool(mr.Object, "metadata", FieldDoubted)
-
-	return doubted
-}
-
 // mayExist reports whether an MR without a name may have an external resource.
 func mayExist(mr *unstructured.Unstructured) bool {
-	v, _, _ := unstructured.NestedFieldNoCopy(mr.Object, "status", "atProvider")
-	atProvider, _ := v.(map[string]any)
-	ready, _ := ConditionOf(mr, ConditionReady)
-	if HasAnnotation(mr, AnnotationCreateSucceeded) || len(atProvider) > 0 || ready.Status == "True" {
+	if HasAnnotation(mr, AnnotationCreateSucceeded) || isObserved(mr) || IsTrue(mr, ConditionReady) {
 		return true
 	}
 	// A provider announces a create before it tries. If the create failed and none ever succeeded,
@@ -92,6 +61,11 @@ func mayExist(mr *unstructured.Unstructured) bool {
 	}
 
 	return HasAnnotation(mr, AnnotationCreatePending) || hasFinalizer(mr, FinalizerManaged)
+}
+
+// isObserved reports whether the provider of an MR has written anything about its external resource.
+func isObserved(mr *unstructured.Unstructured) bool {
+	return len(Get[map[string]any](mr.Object, "status", "atProvider")) > 0
 }
 
 // createIncomplete reports whether the newest note of an MR about its creation is that a create is
@@ -129,14 +103,9 @@ func createIncomplete(mr *unstructured.Unstructured) bool {
 // ProviderID returns status.atProvider.id, the id of the external resource. For some kinds it is
 // not the external-name. It returns false if there is none.
 func ProviderID(mr *unstructured.Unstructured) (string, bool) {
-	id, _, _ := unstructured.NestedString(mr.Object, "status", "atProvider", "id")
+	id := Get[string](mr.Object, "status", "atProvider", "id")
 
 	return id, id != ""
-}
-
-// SetExternalName sets the external-name of an MR.
-func SetExternalName(mr *unstructured.Unstructured, name string) {
-	Annotate(mr, AnnotationExternalName, name)
 }
 
 // ManagementPolicies returns what the provider of an MR may do. It returns false if the MR has
@@ -151,9 +120,7 @@ func ManagementPolicies(mr *unstructured.Unstructured) (policies []string, ok bo
 // defaults them to ["*"] (crossplane-runtime apis/common/v1, ResourceSpec), and drops them if the
 // CRD has none.
 func HasPolicies(mr *unstructured.Unstructured) bool {
-	_, ok, _ := unstructured.NestedFieldNoCopy(mr.Object, "spec", "managementPolicies")
-
-	return ok
+	return Has(mr.Object, "spec", "managementPolicies")
 }
 
 // OnlyObserves reports whether the provider of an MR changes no external resource.
@@ -183,13 +150,85 @@ func MayCreate(mr *unstructured.Unstructured) bool {
 // pkg/reconciler/managed/policies.go).
 func MayDelete(mr *unstructured.Unstructured) bool {
 	policies, ok := ManagementPolicies(mr)
-	policy, _, _ := unstructured.NestedString(mr.Object, "spec", "deletionPolicy")
+	orphans := Get[string](mr.Object, "spec", "deletionPolicy") == "Orphan"
 
-	return slices.Contains(policies, "Delete") || (!ok || slices.Contains(policies, PolicyAll)) && policy != "Orphan"
+	return slices.Contains(policies, "Delete") || (!ok || slices.Contains(policies, PolicyAll)) && !orphans
 }
 
 // GroupFamily returns the API group of an MR without the part that marks namespaced MRs. Namespaced
 // and cluster-scoped kinds of a provider manage the same external resources.
 func GroupFamily(group string) string {
 	return strings.Replace(group, ".m.", ".", 1)
+}
+
+// A Managing is an MR as a manager of an external resource.
+type Managing struct {
+	Ref
+
+	// Account is the ProviderConfig of the MR, without an API version. Two MRs of one kind with the
+	// same Account use the same ProviderConfig.
+	Account Ref
+	// Observes is true if the provider changes nothing.
+	Observes bool
+}
+
+// ManagingOf reads an MR.
+func ManagingOf(mr *unstructured.Unstructured) Managing {
+	return Managing{Ref: RefTo(mr), Account: AccountOf(mr), Observes: OnlyObserves(mr)}
+}
+
+// AccountOf returns the ProviderConfig that an MR names, without an API version, since an MR names
+// none. A ProviderConfig in a namespace differs from one of the same name elsewhere. A namespaced
+// MR that names no kind means the cluster-scoped one (crossplane-runtime apis/common).
+func AccountOf(mr *unstructured.Unstructured) Ref {
+	kind := Get[string](mr.Object, "spec", "providerConfigRef", "kind")
+	r := Ref{Kind: cmp.Or(kind, "ProviderConfig"), Name: Get[string](mr.Object, "spec", "providerConfigRef", "name")}
+	switch {
+	case mr.GetNamespace() == "":
+	case kind == "":
+		r.Kind = "ClusterProviderConfig"
+	case kind == "ProviderConfig":
+		r.Namespace = mr.GetNamespace()
+	}
+
+	return r
+}
+
+// IsUpjet reports whether upjet reconciles an MR. Every kind of upjet has spec.initProvider, which
+// its providers write even if it is empty.
+//
+// Upjet does not look an external-name up in the cloud. It reads its Terraform state of the
+// external resource. A provider that has just started, or that sees an MR under a new UID, builds
+// this state from the external-name and status.atProvider (upjet pkg/controller, Connect of
+// external_tfpluginsdk.go and external_tfpluginfw.go). Without that status, or if the ID that it
+// builds is not the one that Terraform had, it can find nothing under a correct external-name, and
+// creates a second resource (upjet issue 561).
+func IsUpjet(mr *unstructured.Unstructured) bool {
+	return Has(mr.Object, "spec", "initProvider") && IsManaged(mr)
+}
+
+// IsNeverObserved reports whether an MR of upjet, which creates what it does not find, shows no
+// sign that the external-name belongs to an external resource. Upjet fills status.atProvider when
+// it has observed the resource. Nothing else is a sign: upjet notes that an asynchronous create
+// succeeded when the create begins (upjet pkg/controller/external_async_tfpluginsdk.go, Create).
+func IsNeverObserved(mr *unstructured.Unstructured) bool {
+	return IsUpjet(mr) && !isObserved(mr) && !IsPaused(mr) && MayCreate(mr) && IdentityOf(mr) == Known
+}
+
+// IsOperationOngoing reports whether a provider of upjet runs, or may run, an asynchronous operation
+// on an MR whose outcome is not in the MR yet. Its condition AsyncOperation says so in the versions
+// that fork Terraform. In the others only a create shows: the provider has noted that the create
+// began, has filled no status.atProvider since, and its condition LastAsyncOperation is older
+// (upjet pkg/controller/external_async_tfpluginsdk.go and api.go). An update shows in neither.
+func IsOperationOngoing(mr *unstructured.Unstructured) bool {
+	if c, ok := ConditionOf(mr, ConditionAsyncOperation); ok && c.Status == "True" && c.Reason == ReasonOngoing {
+		return true
+	}
+	begun, err := time.Parse(time.RFC3339, Annotation(mr, AnnotationCreateSucceeded))
+	if err != nil || isObserved(mr) || !IsUpjet(mr) || !MayCreate(mr) {
+		return false
+	}
+	c, ok := ConditionOf(mr, ConditionLastAsyncOperation)
+
+	return !ok || c.Since.Before(begun)
 }

@@ -186,16 +186,6 @@ func TestManagementPolicies(t *testing.T) {
 	}
 }
 
-func TestSetExternalName(t *testing.T) {
-	for name, mr := range map[string]*unstructured.Unstructured{"None": unnamed(), "Others": unnamed(xptest.Annotated("theirs", "kept")), "Empty": xptest.MR("b")} {
-		want := xptest.With(mr, xptest.Annotated(xp.AnnotationExternalName, "vpc-1"))
-		xp.SetExternalName(mr, "vpc-1")
-		if diff := cmp.Diff(want, mr); diff != "" {
-			t.Errorf("%s: -want, +got:\n%s", name, diff)
-		}
-	}
-}
-
 // FuzzIdentityOf checks that no MR with a possible external resource is NeverCreated, whatever
 // users and providers write.
 func FuzzIdentityOf(f *testing.F) {
@@ -228,4 +218,90 @@ func FuzzIdentityOf(f *testing.F) {
 			t.Errorf("%s counts as %s", fmt.Sprint(mr.Object), got)
 		}
 	})
+}
+
+func TestAccountOf(t *testing.T) {
+	uses := func(json string) xptest.Option { return xptest.JSON(`{"spec":{"providerConfigRef":` + json + `}}`) }
+	cases := map[string]struct {
+		reason string
+		mr     *unstructured.Unstructured
+		want   xp.Ref
+	}{
+		"Cluster": {reason: "Crossplane v1 has one kind of ProviderConfig.", mr: xptest.MR("b", uses(`{"name":"a"}`)), want: xp.Ref{Kind: "ProviderConfig", Name: "a"}},
+		"Wide": {
+			reason: "A ClusterProviderConfig serves all namespaces.", mr: xptest.NamespacedMR("b", uses(`{"kind":"ClusterProviderConfig","name":"a"}`)),
+			want: xp.Ref{Kind: "ClusterProviderConfig", Name: "a"},
+		},
+		"Local": {
+			reason: "A ProviderConfig serves one namespace.", mr: xptest.NamespacedMR("b", uses(`{"kind":"ProviderConfig","name":"a"}`)),
+			want: xp.Ref{Kind: "ProviderConfig", Namespace: "team-a", Name: "a"},
+		},
+		"Default": {reason: "The default is a ClusterProviderConfig.", mr: xptest.NamespacedMR("b", uses(`{"name":"a"}`)), want: xp.Ref{Kind: "ClusterProviderConfig", Name: "a"}},
+		"Policy":  {reason: "The name counts, not the policy.", mr: xptest.MR("b", uses(`{"name":"a","policy":{"resolve":"Always"}}`)), want: xp.Ref{Kind: "ProviderConfig", Name: "a"}},
+		"Nothing": {reason: "MRs without a named ProviderConfig share the default one.", mr: xptest.MR("b", uses(`7`)), want: xp.Ref{Kind: "ProviderConfig"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, xp.AccountOf(tc.mr)); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestRunBy(t *testing.T) {
+	xr := xptest.XR("x")
+	cases := map[string]struct {
+		reason string
+		object *unstructured.Unstructured
+		want   []string
+	}{
+		"Composition": {reason: "A Composition names its XR kind.", object: xptest.Composition("c", xr), want: []string{"XOrder.example.org"}},
+		"Revision":    {reason: "A revision names its XR kind too.", object: xptest.Revision("c-1", xr), want: []string{"XOrder.example.org"}},
+		"XRD": {
+			reason: "An XRD defines XRs and claims.", object: xptest.XRD("xorders.example.org", xptest.JSON(`{"spec":{"group":"example.org","names":{"kind":"XOrder"},
+				"claimNames":{"kind":"OrderClaim"}}}`)), want: []string{"XOrder.example.org", "OrderClaim.example.org"},
+		},
+		"Malformed": {reason: "A malformed Composition names no kind.", object: xptest.Composition("c", xr, xptest.Field("x", "spec", "compositeTypeRef"))},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, gk := range xp.RunBy(tc.object) {
+				got = append(got, gk.String())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// An MR of upjet with a name and without status was never observed.
+func TestIsNeverObserved(t *testing.T) {
+	const upjets = `{"spec":{"initProvider":{}}}`
+	cases := map[string]struct {
+		reason string
+		mr     *unstructured.Unstructured
+		want   bool
+	}{
+		"Found":      {reason: "Upjet has written the observed ID.", mr: xptest.MR("b", xptest.JSON(upjets), xptest.JSON(`{"status":{"atProvider":{"id":"b"}}}`))},
+		"Unfound":    {reason: "Upjet has not written an observed ID.", mr: xptest.MR("b", xptest.JSON(upjets)), want: true},
+		"Empty":      {reason: "An empty atProvider has no observed ID.", mr: xptest.MR("b", xptest.JSON(upjets), xptest.JSON(`{"status":{"atProvider":{}}}`)), want: true},
+		"Synced":     {reason: "Upjet reports Synced during an asynchronous create.", mr: xptest.MR("b", xptest.JSON(upjets), xptest.Reconciled()), want: true},
+		"NotUpjets":  {reason: "Other providers need not write what they observe.", mr: xptest.MR("b")},
+		"Observes":   {reason: "An observing MR creates nothing.", mr: xptest.MR("b", xptest.JSON(upjets), xptest.JSON(`{"spec":{"managementPolicies":["Observe"]}}`))},
+		"Paused":     {reason: "No provider reconciles a paused MR.", mr: xptest.MR("b", xptest.JSON(upjets), xptest.Annotated(xp.AnnotationPaused, "true"))},
+		"Unnamed":    {reason: "An MR without an external-name is another case.", mr: xptest.MR("b", xptest.JSON(upjets), xptest.Without("metadata", "annotations"))},
+		"BeingMade":  {reason: "A pending create is another case.", mr: xptest.MR("b", xptest.JSON(upjets), xptest.Annotated(xp.AnnotationCreatePending, "2026-01-02T03:04:05Z"))},
+		"NotManaged": {reason: "Any kind can have a field of that name.", mr: xptest.XR("x", xptest.JSON(upjets))},
+		"Malformed":  {reason: "A malformed atProvider has no observed ID.", mr: xptest.MR("b", xptest.JSON(upjets), xptest.JSON(`{"status":{"atProvider":"b"}}`)), want: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, xp.IsNeverObserved(tc.mr)); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
 }

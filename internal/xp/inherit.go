@@ -4,13 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
-
-// domain is the domain of Crossplane's annotations, labels and finalizers.
-const domain = "crossplane.io"
 
 // Inherit gives a live XR or claim, which another writer created, what Crossplane had written on it
 // in a backup: composed resources, Composition and revision, finalizer, external-name, labels. Live
@@ -18,10 +14,10 @@ const domain = "crossplane.io"
 // fails if the backup's copy has no composed resources, or if a field in the way is not an object.
 func Inherit(live, backup *unstructured.Unstructured) error {
 	from, composed := Instance{backup}, composedBy(backup)
-	policy, _, _ := unstructured.NestedString(live.Object, from.path("compositionUpdatePolicy")...)
+	policy := Get[string](live.Object, from.UpdatePolicyPath()...)
 	for _, name := range []string{composed, fieldComposition, fieldRevision} {
 		value, ok, _ := unstructured.NestedFieldCopy(backup.Object, from.path(name)...)
-		_, has, _ := unstructured.NestedFieldNoCopy(live.Object, from.path(name)...)
+		has := Has(live.Object, from.path(name)...)
 		switch {
 		case !ok && name == composed:
 			return fmt.Errorf("cannot give %s what it composed: there is nothing of that in the backup", String(live))
@@ -34,14 +30,18 @@ func Inherit(live, backup *unstructured.Unstructured) error {
 	}
 	finalizers := live.GetFinalizers()
 	for _, f := range backup.GetFinalizers() {
-		if isOfCrossplane(f) && !slices.Contains(finalizers, f) {
+		if isOf(f, domain) && !slices.Contains(finalizers, f) {
 			finalizers = append(finalizers, f)
 		}
 	}
 	live.SetFinalizers(finalizers)
 	live.SetAnnotations(inherited(live.GetAnnotations(), backup.GetAnnotations()))
 	live.SetLabels(inherited(live.GetLabels(), backup.GetLabels()))
-	copyBackupMetadata(live, backup)
+	for _, name := range noteFields {
+		if value, ok, _ := unstructured.NestedFieldCopy(backup.Object, "metadata", name); ok {
+			_ = unstructured.SetNestedField(live.Object, value, "metadata", name) // Every live object has metadata.
+		}
+	}
 
 	return nil
 }
@@ -49,50 +49,34 @@ func Inherit(live, backup *unstructured.Unstructured) error {
 // Inheritance returns the part of the backup's copy of an XR that Inherit, InheritedPaths and a hold
 // of the inheriting XR read. It has neither the XR's own parameters nor its status.
 func Inheritance(backup *unstructured.Unstructured) *unstructured.Unstructured {
-	in, _, _ := unstructured.NestedMap(backup.Object, "metadata")
-	metadata := map[string]any{}
-	for _, name := range slices.Concat([]string{"name", "namespace", "uid", "finalizers", "managedFields", "ownerReferences"}, backupMetadata) {
-		if value, ok := in[name]; ok {
-			metadata[name] = value
-		}
-	}
-	for field, own := range map[string]map[string]string{"annotations": backup.GetAnnotations(), "labels": backup.GetLabels()} {
-		theirs := map[string]any{}
-		for name, value := range inherited(nil, own) {
-			theirs[name] = value
-		}
-		metadata[field] = theirs
-	}
 	spec := map[string]any{}
-	for _, name := range inheritedSpec {
-		if value, ok, _ := unstructured.NestedFieldNoCopy(backup.Object, "spec", name); ok {
+	for name, value := range Get[map[string]any](backup.Object, "spec") {
+		if slices.Contains(inheritedSpec, name) {
 			spec[name] = value
 		}
 	}
-	if hasV2Schema(backup) {
-		spec["crossplane"], _, _ = unstructured.NestedFieldNoCopy(backup.Object, "spec", "crossplane")
-	}
-
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": backup.GetAPIVersion(), "kind": backup.GetKind(), "metadata": metadata, "spec": spec,
+	kept := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": backup.GetAPIVersion(), "kind": backup.GetKind(), "metadata": maps.Clone(Get[map[string]any](backup.Object, "metadata")), "spec": spec,
 	}}
+	kept.SetAnnotations(inherited(nil, backup.GetAnnotations()))
+	kept.SetLabels(inherited(nil, backup.GetLabels()))
+
+	return kept
 }
 
-// inheritedSpec are the fields in the spec of an XR that are Crossplane v1's.
+// inheritedSpec are the fields in the spec of an XR that are Crossplane's.
 var inheritedSpec = []string{ //nolint:gochecknoglobals // It is a constant list.
-	fieldComposition, fieldRevision, "compositionSelector", "compositionRevisionSelector", "compositionUpdatePolicy", "resourceRefs", "claimRef",
-	"environmentConfigRefs", "writeConnectionSecretToRef", "publishConnectionDetailsTo",
+	"crossplane", fieldComposition, fieldRevision, "compositionSelector", "compositionRevisionSelector", "compositionUpdatePolicy", "resourceRefs",
+	"claimRef", "environmentConfigRefs", "writeConnectionSecretToRef", "publishConnectionDetailsTo",
 }
 
 // InheritedPaths returns the paths of the fields that Inherit can write.
 func InheritedPaths(backup *unstructured.Unstructured) [][]string {
 	from := Instance{backup}
 	paths := [][]string{{"metadata", "finalizers"}, from.path(composedBy(backup)), from.path(fieldComposition), from.path(fieldRevision)}
-	for field, names := range map[string]map[string]string{"annotations": backup.GetAnnotations(), "labels": backup.GetLabels()} {
-		for name := range names {
-			if isOfCrossplane(name) && name != AnnotationPaused {
-				paths = append(paths, []string{"metadata", field, name})
-			}
+	for field, all := range map[string]map[string]string{"annotations": backup.GetAnnotations(), "labels": backup.GetLabels()} {
+		for name := range inherited(nil, all) {
+			paths = append(paths, []string{"metadata", field, name})
 		}
 	}
 
@@ -117,15 +101,14 @@ func composedBy(u *unstructured.Unstructured) string {
 // an XR.
 func HasComposed(u *unstructured.Unstructured) bool {
 	for _, path := range [][]string{{"spec", "resourceRefs"}, {"spec", "crossplane", "resourceRefs"}, {"spec", "resourceRef"}, {"spec", "claimRef"}} {
-		switch v, ok, err := unstructured.NestedFieldNoCopy(u.Object, path...); list := v.(type) {
+		switch v := Get[any](u.Object, path...).(type) {
+		case nil:
 		case []any:
-			if len(list) > 0 {
+			if len(v) > 0 {
 				return true
 			}
 		default:
-			if ok && err == nil && v != nil {
-				return true
-			}
+			return true
 		}
 	}
 
@@ -137,27 +120,11 @@ func HasComposed(u *unstructured.Unstructured) bool {
 func inherited(own, backup map[string]string) map[string]string {
 	all := map[string]string{}
 	for name, value := range backup {
-		if isOfCrossplane(name) && name != AnnotationPaused {
+		if isOf(name, domain) && name != AnnotationPaused {
 			all[name] = value
 		}
 	}
 	maps.Copy(all, own)
 
 	return all
-}
-
-// isOfCrossplane reports whether a qualified name is in Crossplane's domain or a subdomain.
-func isOfCrossplane(name string) bool {
-	in, _, ok := strings.Cut(name, "/")
-
-	return ok && (in == domain || strings.HasSuffix(in, "."+domain))
-}
-
-// copyBackupMetadata copies the fields that only a backup's copy of an object has.
-func copyBackupMetadata(to, from *unstructured.Unstructured) {
-	for _, name := range backupMetadata {
-		if value, ok, _ := unstructured.NestedFieldCopy(from.Object, "metadata", name); ok {
-			_ = unstructured.SetNestedField(to.Object, value, "metadata", name) // Every live object has metadata.
-		}
-	}
 }

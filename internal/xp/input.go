@@ -1,7 +1,9 @@
 package xp
 
 import (
-	"maps"
+	"cmp"
+	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -16,28 +18,21 @@ import (
 // Workspace of provider-terraform that with its state, if a backup has noted it: only the
 // ProviderConfig names it.
 func InputSecrets(mr *unstructured.Unstructured) []Ref {
-	found := secretNames{in: mr.GetNamespace(), refs: map[Ref]bool{}}
-	for _, field := range []string{"forProvider", "initProvider"} {
-		v, _, _ := unstructured.NestedFieldNoCopy(mr.Object, "spec", field)
-		collectSecrets(v, found)
-	}
+	refs := notedStates(mr)
 	if r, ok := ReleaseSecret(mr); ok {
-		found.refs[r] = true
+		refs = append(refs, r)
 	}
-	for _, r := range notedStates(mr) {
-		found.refs[r] = true
+	for _, field := range []string{"forProvider", "initProvider"} {
+		refs = append(refs, secretsNamed(Get[any](mr.Object, "spec", field), mr.GetNamespace())...)
 	}
+	slices.SortFunc(refs, Ref.Compare)
 
-	return slices.SortedFunc(maps.Keys(found.refs), Ref.Compare)
+	return slices.Compact(refs)
 }
 
-// secretNames collects references to Secrets. If in is set, it takes only those in this namespace.
-type secretNames struct {
-	in   string
-	refs map[Ref]bool
-}
-
-func collectSecrets(v any, into secretNames) {
+// secretsNamed returns the Secrets that references at any depth name; if a namespace is given, only
+// those in it.
+func secretsNamed(v any, namespace string) (refs []Ref) {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, value := range v {
@@ -45,87 +40,206 @@ func collectSecrets(v any, into secretNames) {
 				continue
 			}
 			if isSecretReference(name) {
-				addSecrets(value, into)
+				refs = append(refs, secretsOf(value, namespace)...)
 			}
-			collectSecrets(value, into)
+			refs = append(refs, secretsNamed(value, namespace)...)
 		}
 	case []any:
 		for _, entry := range v {
-			collectSecrets(entry, into)
+			refs = append(refs, secretsNamed(entry, namespace)...)
 		}
 	}
+
+	return refs
 }
 
 // isSecretReference reports whether a field holds references to Secrets, such as passwordSecretRef
 // (as upjet generates it), secretKeyRef, imagePullSecretRefs.
 func isSecretReference(field string) bool {
-	lower := strings.TrimSuffix(strings.ToLower(field), "s")
-
-	return strings.HasSuffix(lower, "secretref") || strings.HasSuffix(lower, "secretkeyref")
+	return slices.ContainsFunc([]string{"secretref", "secretrefs", "secretkeyref", "secretkeyrefs"}, func(end string) bool {
+		return len(field) >= len(end) && strings.EqualFold(field[len(field)-len(end):], end)
+	})
 }
 
-func addSecrets(v any, into secretNames) {
+// secretsOf returns the Secrets that a reference, or a list of references, names.
+func secretsOf(v any, namespace string) (refs []Ref) {
 	entries, ok := v.([]any)
 	if !ok {
 		entries = []any{v}
 	}
 	for _, entry := range entries {
-		m, _ := entry.(map[string]any)
-		name, _ := m["name"].(string)
-		namespace, named := m["namespace"].(string)
-		if !named {
-			namespace = into.in
-		}
-		if namespace != "" && (into.in == "" || into.in == namespace) && IsValidName(namespace, name) {
-			into.refs[Ref{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: name}] = true
+		r := RefToSecret(cmp.Or(Get[string](entry, "namespace"), namespace), Get[string](entry, "name"))
+		if r.Namespace != "" && (namespace == "" || namespace == r.Namespace) && IsValidName(r.Namespace, r.Name) {
+			refs = append(refs, r)
 		}
 	}
+
+	return refs
 }
 
-// An Input is a Secret that the provider of an MR reads, as a backup knows it.
-type Input struct {
-	Ref
+const (
+	// prefixRelease is the prefix of the Secrets in which Helm keeps the revisions of releases
+	// (helm pkg/storage, makeKey).
+	prefixRelease = "sh.helm.release.v1."
+	// prefixTerraform is the prefix of the Secrets in which Terraform's backend kubernetes keeps
+	// states (terraform internal/backend/remote-state/kubernetes, createSecretName).
+	prefixTerraform = "tfstate-"
+	// maxRevisions is the number of revisions that provider-helm has Helm keep.
+	maxRevisions = 20
+)
 
-	// Exists is true if the Secret was live, Stored if the backup has it.
-	Exists, Stored bool
+// A State is what a tool keeps in a Secret of its own. Only by it a provider knows what it has made:
+// without it, it makes that again.
+type State struct {
+	// Keeper is the tool, What the name that it has for its state.
+	Keeper, What string
+	// Again is, as part of a message, what the provider does without the Secret.
+	Again string
 }
 
-// SetInputs notes the inputs of an MR on the backup's copy of it.
-func SetInputs(u *unstructured.Unstructured, inputs []Input) {
-	list := make([]any, len(inputs))
-	for i, in := range inputs {
-		list[i] = map[string]any{"namespace": in.Namespace, "name": in.Name, "exists": in.Exists, "stored": in.Stored}
-	}
-	setField(u, FieldInputs, list)
-}
-
-// Inputs reads the note of SetInputs. The function that it returns looks one Secret up; it returns
-// false if the note does not have it.
-func Inputs(mr *unstructured.Unstructured) func(secret Ref) (in Input, ok bool) {
-	known := map[ID]Input{}
-	for _, in := range inputs(mr) {
-		known[in.ID()] = in
-	}
-
-	return func(secret Ref) (Input, bool) {
-		in, ok := known[secret.ID()]
-
-		return in, ok
+// StateIn returns what a Secret of this name keeps; false if it is no such Secret.
+func StateIn(secret string) (s State, ok bool) {
+	switch {
+	case IsReleaseSecret(secret):
+		return State{
+			Keeper: "Helm", What: "release",
+			Again: "provider-helm installs the chart again over what is there, with new passwords where the chart makes some",
+		}, true
+	case strings.HasPrefix(secret, prefixTerraform):
+		return State{
+			Keeper: "Terraform", What: "state", Again: "provider-terraform creates all resources of the module again, beside those that exist",
+		}, true
+	default:
+		return State{}, false
 	}
 }
 
-func inputs(mr *unstructured.Unstructured) []Input {
-	list, _, _ := field(mr, FieldInputs)
-	all := make([]Input, 0, len(list))
-	for _, entry := range list {
-		m, _ := entry.(map[string]any)
-		in := Input{Ref: Ref{APIVersion: "v1", Kind: "Secret"}}
-		in.Namespace, _ = m["namespace"].(string)
-		in.Name, _ = m["name"].(string)
-		in.Exists, _ = m["exists"].(bool)
-		in.Stored, _ = m["stored"].(bool)
-		all = append(all, in)
+// IsStateSecret reports whether a Secret of this name keeps a State.
+func IsStateSecret(name string) bool {
+	_, ok := StateIn(name)
+
+	return ok
+}
+
+// IsReleaseSecret reports whether Helm keeps a revision of a release in a Secret of this name.
+func IsReleaseSecret(name string) bool { return strings.HasPrefix(name, prefixRelease) }
+
+// ReleaseSecret returns the Secret in which Helm keeps the newest revision of a release that
+// provider-helm has seen. It returns false if u is not a Release, was never installed, or may not
+// create. provider-helm installs the chart if it finds no revision (provider-helm
+// pkg/controller/*/release, Observe). A release in another cluster has no such Secret in this
+// cluster.
+func ReleaseSecret(u *unstructured.Unstructured) (r Ref, ok bool) {
+	newest := newestRevision(u)
+	r = revisionSecret(u, newest)
+
+	return r, isRelease(u) && MayCreate(u) && newest > 0 && IsValidName(r.Namespace, r.Name)
+}
+
+// RevisionSecrets returns the Secrets of the older revisions of a Release, to which provider-helm
+// can roll back.
+func RevisionSecrets(u *unstructured.Unstructured) []Ref {
+	newest := newestRevision(u)
+	var refs []Ref
+	for revision := newest - 1; revision > max(newest-maxRevisions, 0); revision-- {
+		refs = append(refs, revisionSecret(u, revision))
 	}
 
-	return all
+	return refs
+}
+
+// NamesReleaseNamespace reports whether the spec of a Release names the namespace of its release.
+// The default is the namespace of the Release.
+func NamesReleaseNamespace(u *unstructured.Unstructured) bool {
+	return isRelease(u) && releaseNamespace(u) != ""
+}
+
+func isRelease(u *unstructured.Unstructured) bool {
+	return u.GetKind() == "Release" && GroupFamily(u.GroupVersionKind().Group) == "helm.crossplane.io"
+}
+
+func releaseNamespace(u *unstructured.Unstructured) string {
+	return Get[string](u.Object, "spec", "forProvider", "namespace")
+}
+
+func newestRevision(u *unstructured.Unstructured) int64 {
+	return Get[int64](u.Object, "status", "atProvider", "revision")
+}
+
+func revisionSecret(u *unstructured.Unstructured, revision int64) Ref {
+	name := cmp.Or(Annotation(u, AnnotationExternalName), u.GetName())
+
+	return RefToSecret(cmp.Or(releaseNamespace(u), u.GetNamespace()), fmt.Sprintf("%s%s.v%d", prefixRelease, name, revision))
+}
+
+// These find the block of Terraform's backend, with blocks in it, and its settings, of which one can
+// be on the line of the backend, and none is in a comment.
+var (
+	backendBlock  = regexp.MustCompile(`(?m)^[^#/\n]*\bbackend\s+"kubernetes"\s*\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)`)
+	backendSuffix = regexp.MustCompile(`(?m)^\s*secret_suffix\s*=\s*"([^"]*)"`)
+	backendPlace  = regexp.MustCompile(`(?m)^\s*namespace\s*=\s*"([^"]*)"`)
+)
+
+// IsWorkspace reports whether u is a Workspace of provider-terraform.
+func IsWorkspace(u *unstructured.Unstructured) bool {
+	return u.GetKind() == "Workspace" && GroupFamily(u.GroupVersionKind().Group) == "tf.upbound.io"
+}
+
+// WorkspaceSecret returns the Secret in which Terraform keeps the state of a Workspace with the
+// ProviderConfig config, nil if it has none. It returns false if u is no Workspace or may not
+// create, and if its state is not in a Secret. If Terraform's backend has the kubeconfig of another
+// cluster, there is no such Secret in this one.
+//
+// provider-terraform writes the module, the configuration and the file for the backend side by side,
+// and takes the external-name for the name of Terraform's workspace (provider-terraform
+// internal/controller/*/workspace, Connect). Settings in that file override those in the code.
+func WorkspaceSecret(u, config *unstructured.Unstructured) (r Ref, ok bool) {
+	if !IsWorkspace(u) || !MayCreate(u) {
+		return Ref{}, false
+	}
+	if config == nil {
+		config = &unstructured.Unstructured{}
+	}
+	file := Get[string](config.Object, "spec", "backendFile")
+	for _, code := range []string{Get[string](u.Object, "spec", "forProvider", "module"), Get[string](config.Object, "spec", "configuration")} {
+		block := backendBlock.FindStringSubmatch(code)
+		if block == nil {
+			continue
+		}
+		suffix := cmp.Or(attribute(backendSuffix, file), attribute(backendSuffix, block[1]))
+		r = RefToSecret(cmp.Or(attribute(backendPlace, file), attribute(backendPlace, block[1]), "default"), prefixOfState(u)+suffix)
+
+		return r, suffix != "" && IsValidName(r.Namespace, r.Name)
+	}
+
+	return Ref{}, false
+}
+
+// notedStates returns the Secrets with a Workspace's state that a backup has noted. A note counts
+// only for names that such a Secret of the Workspace can have.
+func notedStates(u *unstructured.Unstructured) []Ref {
+	if !IsWorkspace(u) || !MayCreate(u) {
+		return nil
+	}
+	var refs []Ref
+	for r := range Inputs(u) {
+		if strings.HasPrefix(r.Name, prefixOfState(u)) && r.Namespace != "" && IsValidName(r.Namespace, r.Name) {
+			refs = append(refs, r)
+		}
+	}
+
+	return refs
+}
+
+func prefixOfState(u *unstructured.Unstructured) string {
+	return prefixTerraform + cmp.Or(Annotation(u, AnnotationExternalName), u.GetName()) + "-"
+}
+
+// attribute returns the value of a setting, "" if there is none.
+func attribute(of *regexp.Regexp, text string) string {
+	if m := of.FindStringSubmatch(text); m != nil {
+		return m[1]
+	}
+
+	return ""
 }

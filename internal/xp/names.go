@@ -1,5 +1,7 @@
 package xp
 
+import "k8s.io/apimachinery/pkg/runtime/schema"
+
 // Annotations, labels and finalizers that Crossplane reads and writes.
 const (
 	AnnotationPaused = "crossplane.io/paused"
@@ -51,6 +53,35 @@ const (
 	GroupProtection    = "protection.crossplane.io"
 )
 
+// Kinds of Crossplane's own that the plugin reads.
+var (
+	KindDefinition       = schema.GroupVersionKind{Group: GroupAPIExtensions, Version: "v1", Kind: "CompositeResourceDefinition"}
+	KindFunction         = schema.GroupVersionKind{Group: GroupPackage, Version: "v1", Kind: "Function"}
+	KindComposition      = schema.GroupVersionKind{Group: GroupAPIExtensions, Version: "v1", Kind: "Composition"}
+	KindRevision         = schema.GroupVersionKind{Group: GroupAPIExtensions, Version: "v1", Kind: "CompositionRevision"}
+	KindFunctionRevision = schema.GroupVersionKind{Group: GroupPackage, Version: "v1", Kind: "FunctionRevision"}
+	KindProviderRevision = schema.GroupVersionKind{Group: GroupPackage, Version: "v1", Kind: "ProviderRevision"}
+	KindRuntimeConfig    = schema.GroupVersionKind{Group: GroupPackage, Version: "v1beta1", Kind: "DeploymentRuntimeConfig"}
+	// KindEnvironment is the kind of EnvironmentConfigs, which functions read.
+	KindEnvironment = schema.GroupVersionKind{Group: GroupAPIExtensions, Version: "v1beta1", Kind: "EnvironmentConfig"}
+	// KindManagedDefinition and KindActivationPolicy decide whether Crossplane v2 serves the kind of
+	// an MR. A provider brings a ManagedResourceDefinition (MRD) for each kind. An active MRD makes
+	// the CRD. If the provider has the capability safe-start, its MRDs are inactive until a policy or
+	// a user activates them.
+	KindManagedDefinition = schema.GroupVersionKind{Group: GroupAPIExtensions, Version: "v1alpha1", Kind: "ManagedResourceDefinition"}
+	KindActivationPolicy  = schema.GroupVersionKind{Group: GroupAPIExtensions, Version: "v1alpha1", Kind: "ManagedResourceActivationPolicy"}
+)
+
+// Resources of these kinds.
+var (
+	ResourceXRD               = schema.GroupResource{Group: GroupAPIExtensions, Resource: "compositeresourcedefinitions"}
+	ResourceComposition       = schema.GroupResource{Group: GroupAPIExtensions, Resource: "compositions"}
+	ResourceRevision          = schema.GroupResource{Group: GroupAPIExtensions, Resource: "compositionrevisions"}
+	ResourceEnvironment       = schema.GroupResource{Group: GroupAPIExtensions, Resource: "environmentconfigs"}
+	ResourceManagedDefinition = schema.GroupResource{Group: GroupAPIExtensions, Resource: "managedresourcedefinitions"}
+	ResourceActivationPolicy  = schema.GroupResource{Group: GroupAPIExtensions, Resource: "managedresourceactivationpolicies"}
+)
+
 // Values of fields, condition types and reasons of Crossplane.
 const (
 	UpdateManual         = "Manual"
@@ -79,46 +110,9 @@ const (
 	ConditionAsyncOperation     = "AsyncOperation"
 	ConditionLastAsyncOperation = "LastAsyncOperation"
 	ReasonOngoing               = "Ongoing"
-)
-
-// Fields of metadata that only the backup's copy of an object has. The API server drops fields of
-// metadata that it does not know (k8s.io/apiextensions-apiserver pkg/apiserver/schema/objectmeta,
-// GetObjectMeta). So no live object has them, no tenant can write them, and a restore without this
-// plugin leaves nothing of them.
-const (
-	// FieldFormat is the format of these fields, a number. The default is the first format
-	// (docs/dev/architecture.md).
-	FieldFormat = "velero.crossplane.io/format"
-	// FieldRestoreFirst is the ordered list of what a restore must restore before the object, as
-	// "resource.group/namespace/name" (see Item).
-	FieldRestoreFirst = "velero.crossplane.io/restore-first"
-	// FieldUnresolvedRefs lists the resourceRefs of an XR that were not live at the backup, or that
-	// another owner controlled. A restore does not wait for them.
-	FieldUnresolvedRefs = "velero.crossplane.io/unresolved-refs"
-	// FieldConditions has the conditions of each composed resource of an XR that were True at the
-	// backup. A restore waits until they are True again.
-	FieldConditions = "velero.crossplane.io/composed-conditions"
-	// FieldPublished is true if the backup has the connection secret of the object, in any
-	// namespace. A restore waits for it.
-	FieldPublished = "velero.crossplane.io/published"
-	// FieldUnnamed is true for an MR that has no external-name and never gets one.
-	FieldUnnamed = "velero.crossplane.io/unnamed"
-	// FieldDoubted is true if other MRs of the kind contradict the rule that derives the
-	// external-name from the id.
-	FieldDoubted = "velero.crossplane.io/doubted"
-	// FieldInputs lists the Secrets that the provider of an MR reads, and for each whether it was
-	// live and whether the backup has it. A restore waits for those that were live.
-	FieldInputs = "velero.crossplane.io/inputs"
-	// FieldUIDs lists the objects whose UIDs a composed object has in its fields. They have other
-	// UIDs after a restore.
-	FieldUIDs = "velero.crossplane.io/uids"
-)
-
-// Annotations that make Velero include the additional items of an action despite the filters of the
-// backup or restore. Any writer of an object can set them.
-const (
-	AnnotationMustInclude = "backup.velero.io/must-include-additional-items"
-	AnnotationMustRestore = "restore.velero.io/must-include-additional-items"
+	// ReasonAwaitingActivation is the reason on a provider revision that has no Deployment since none
+	// of its MRDs is active (Crossplane v2.4 and later).
+	ReasonAwaitingActivation = "AwaitingActivation"
 )
 
 // AnnotationRestoreStatus makes Velero restore the status of the object from the backup (velero

@@ -41,13 +41,9 @@ func VerifyOwner(owner, item *unstructured.Unstructured, itemNamespace string) s
 		}
 		want := RefTo(item)
 		want.Namespace = itemNamespace
-		for _, r := range refs {
-			if r.ID() == want.ID() {
-				return ""
-			}
+		if !slices.ContainsFunc(refs, func(r Ref) bool { return r.ID() == want.ID() }) {
+			return "the owner does not list it in its resourceRefs"
 		}
-
-		return "the owner does not list it in its resourceRefs"
 	}
 
 	return ""
@@ -61,45 +57,27 @@ func RenameOwners(u *unstructured.Unstructured, uids map[types.UID]types.UID) {
 		return
 	}
 	for _, entry := range entries {
-		m, ok := entry.(map[string]any)
-		if !ok {
+		metadata := Get[map[string]any](entry, "fieldsV1", "f:metadata")
+		if !Has(metadata, "f:ownerReferences") {
 			continue
 		}
-		owners, found, err := unstructured.NestedFieldNoCopy(m, "fieldsV1", "f:metadata", "f:ownerReferences")
-		if err != nil || !found {
-			continue
-		}
-		fields, _ := owners.(map[string]any)
-		renamed := renameKeys(fields, uids)
+		renamed := renameKeys(Get[map[string]any](metadata, "f:ownerReferences"), uids)
+		metadata["f:ownerReferences"] = renamed
 		if len(renamed) == 0 {
-			unstructured.RemoveNestedField(m, "fieldsV1", "f:metadata", "f:ownerReferences")
-			if of, _, _ := unstructured.NestedFieldNoCopy(m, "fieldsV1", "f:metadata"); isEmpty(of) {
-				unstructured.RemoveNestedField(m, "fieldsV1", "f:metadata") // An empty f:metadata would mean that the manager owns metadata itself.
-			}
-
-			continue
+			delete(metadata, "f:ownerReferences")
 		}
-		_ = unstructured.SetNestedMap(m, renamed, "fieldsV1", "f:metadata", "f:ownerReferences") // The path was just read.
+		if len(metadata) == 0 { // An empty f:metadata would mean that the manager owns metadata itself.
+			delete(Get[map[string]any](entry, "fieldsV1"), "f:metadata")
+		}
 	}
 	_ = unstructured.SetNestedSlice(u.Object, entries, "metadata", "managedFields") // The path was just read.
 }
 
-func isEmpty(fields any) bool {
-	m, ok := fields.(map[string]any)
-
-	return ok && len(m) == 0
-}
-
 // renameKeys renames the keys of an associative list in managedFields, such as k:{"uid":"..."}. The
-// list itself has the key ".".
+// list itself has the key ".", which does not stay alone.
 func renameKeys(fields map[string]any, uids map[types.UID]types.UID) map[string]any {
 	renamed := map[string]any{}
 	for key, value := range fields {
-		if key == "." {
-			renamed[key] = value
-
-			continue
-		}
 		var id struct {
 			UID types.UID `json:"uid"`
 		}
@@ -110,10 +88,8 @@ func renameKeys(fields map[string]any, uids map[types.UID]types.UID) map[string]
 			renamed[`k:{"uid":"`+string(uid)+`"}`] = value
 		}
 	}
-	if len(renamed) == 1 {
-		if _, only := renamed["."]; only {
-			return nil
-		}
+	if list, ok := fields["."]; ok && len(renamed) > 0 {
+		renamed["."] = list
 	}
 
 	return renamed
@@ -136,6 +112,18 @@ func OwnerReferences(u *unstructured.Unstructured) (refs []metav1.OwnerReference
 	}
 
 	return slices.Clone(refs[:MostOwners]), more
+}
+
+// Owners returns the owners of an object, from its owner references. Each has the namespace of the
+// object: a namespaced owner is in it.
+func Owners(u *unstructured.Unstructured) []Ref {
+	var refs []Ref
+	owners, _ := OwnerReferences(u)
+	for _, o := range owners {
+		refs = append(refs, Ref{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: u.GetNamespace(), Name: o.Name})
+	}
+
+	return refs
 }
 
 // Controller returns a copy of u's controller reference. It returns false if there is none.

@@ -34,6 +34,11 @@ func RefTo(u *unstructured.Unstructured) Ref {
 	return Ref{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
 }
 
+// RefToSecret returns the Ref of a Secret.
+func RefToSecret(namespace, name string) Ref {
+	return Ref{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: name}
+}
+
 // IdentityOnly returns an object with its identity and resource version only. A patch or an Event
 // needs no more.
 func IdentityOnly(r Ref, uid types.UID, version string) *unstructured.Unstructured {
@@ -70,6 +75,16 @@ func IDs(refs []Ref) map[ID]bool {
 // String returns "Kind namespace/name", or "Kind name", for messages.
 func (r Ref) String() string {
 	return r.Kind + " " + r.Path()
+}
+
+// content returns the Ref as JSON is decoded.
+func (r Ref) content() map[string]any {
+	m := map[string]any{"apiVersion": r.APIVersion, "kind": r.Kind, "name": r.Name}
+	if r.Namespace != "" {
+		m["namespace"] = r.Namespace
+	}
+
+	return m
 }
 
 // IsValidName reports whether an API server can have an object with this name and namespace ("" for
@@ -117,24 +132,10 @@ func String(u *unstructured.Unstructured) string {
 	return RefTo(u).String()
 }
 
-// Annotate sets an annotation of u.
-func Annotate(u *unstructured.Unstructured, key, value string) {
-	annotations := u.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[key] = value
-	u.SetAnnotations(annotations)
-}
-
 // refAt reads a Ref at the path of fields. Its namespace may be "". It returns false if there is no
 // object with an apiVersion and a kind.
 func refAt(u *unstructured.Unstructured, fields ...string) (Ref, bool) {
-	v, found, _ := unstructured.NestedFieldNoCopy(u.Object, fields...)
-	if !found {
-		return Ref{}, false
-	}
-	r, err := refFrom(v)
+	r, err := refFrom(Get[any](u.Object, fields...))
 
 	return r, err == nil
 }
@@ -162,4 +163,48 @@ func refFrom(v any) (Ref, error) {
 	}
 
 	return r, nil
+}
+
+// MapNamespaces rewrites the references of u from mapped namespaces to the new ones: the namespace
+// of each field of the spec whose name ends in Ref or Refs, as Crossplane and providers name
+// references, and the label with the claim's namespace. The manifest in an Object of
+// provider-kubernetes stays as it is: that is the external resource.
+func MapNamespaces(u *unstructured.Unstructured, mapping map[string]string) {
+	labels := u.GetLabels()
+	if to, ok := mapping[labels[LabelClaimNamespace]]; ok && labels[LabelClaimNamespace] != "" {
+		labels[LabelClaimNamespace] = to
+		u.SetLabels(labels)
+	}
+	mapFields(Get[map[string]any](u.Object, "spec"), mapping)
+	// A namespaced XR composes in its own namespace, which changes with the XR.
+	if u.GetNamespace() == "" {
+		for _, name := range []string{FieldUnresolvedRefs, FieldConditions} {
+			mapFields(map[string]any{"noteRefs": Get[any](u.Object, "metadata", name)}, mapping)
+		}
+	}
+}
+
+func mapFields(fields map[string]any, mapping map[string]string) {
+	for name, value := range fields {
+		if name == "manifest" {
+			continue
+		}
+		entries, ok := value.([]any)
+		if !ok {
+			entries = []any{value}
+		}
+		for _, entry := range entries {
+			m, _ := entry.(map[string]any)
+			if namespace := Get[string](m, "namespace"); namespace != "" && isReference(name) {
+				m["namespace"] = cmp.Or(mapping[namespace], namespace)
+			}
+			mapFields(m, mapping)
+		}
+	}
+}
+
+// isReference reports whether a field holds a reference. The selector of a Usage has a namespace
+// too, and provider-kubernetes has two references with other names.
+func isReference(field string) bool {
+	return strings.HasSuffix(field, "Ref") || strings.HasSuffix(field, "Refs") || field == "dependsOn" || field == "patchesFrom" || field == "resourceSelector"
 }

@@ -44,12 +44,12 @@ func TestReleasedNotes(t *testing.T) {
 		if diff := cmp.Diff([]xp.TrueConditions{"Ready,Synced"}, well); diff != "" {
 			t.Errorf("%s:\n%s", path, diff)
 		}
-		input, known := xp.Inputs(u)(secret("infra", "password"))
+		input, known := xp.Inputs(u)[secret("infra", "password")]
 		if want := (xp.Input{Ref: secret("infra", "password"), Exists: true, Stored: true}); !known || input != want {
 			t.Errorf("%s: its provider reads %+v, want %+v", path, input, want)
 		}
-		if !xp.Published(u) || !xp.IsDoubted(u) || xp.IdentityOf(u) != xp.Known {
-			t.Errorf("%s: published %t, doubted %t, %s", path, xp.Published(u), xp.IsDoubted(u), xp.IdentityOf(u))
+		if published, doubted := xp.HasFlag(u, xp.FieldPublished), xp.HasFlag(u, xp.FieldDoubted); !published || !doubted || xp.IdentityOf(u) != xp.Known {
+			t.Errorf("%s: published %t, doubted %t, %s", path, published, doubted, xp.IdentityOf(u))
 		}
 		if err := xp.CheckFormat(u); err != nil {
 			t.Errorf("%s: %v", path, err)

@@ -12,16 +12,11 @@ import (
 // IsComposite reports whether u is an XR: by Crossplane's finalizer, or by its fields if it was
 // never reconciled. It asks no XRD, since a restore can start before there is one.
 func IsComposite(u *unstructured.Unstructured) bool {
-	if hasFinalizer(u, FinalizerComposite) {
+	if hasFinalizer(u, FinalizerComposite) || hasV2Schema(u) {
 		return true
 	}
-	if hasV2Schema(u) {
-		return true
-	}
-	_, refs, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "resourceRefs")
-	_, claim, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "claimRef")
 
-	return (refs || claim) && selectsComposition(u)
+	return (Has(u.Object, "spec", "resourceRefs") || Has(u.Object, "spec", "claimRef")) && selectsComposition(u)
 }
 
 // IsClaim reports whether u is a claim, by the same means as IsComposite.
@@ -52,8 +47,7 @@ func AreReconciled(categories []string) bool {
 // IsManaged reports whether u is an MR. An object that also looks like an XR or a claim is none: a
 // user can write any finalizer, and a provider has no kind in common with an XRD.
 func IsManaged(u *unstructured.Unstructured) bool {
-	_, spec, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "forProvider")
-	managed := hasFinalizer(u, FinalizerManaged) || spec && HasAnnotation(u, AnnotationExternalName)
+	managed := hasFinalizer(u, FinalizerManaged) || Has(u.Object, "spec", "forProvider") && HasAnnotation(u, AnnotationExternalName)
 
 	return managed && !IsComposite(u) && !IsClaim(u)
 }
@@ -61,9 +55,8 @@ func IsManaged(u *unstructured.Unstructured) bool {
 // IsUntouched reports whether u looks like an MR that no provider has begun to reconcile.
 func IsUntouched(u *unstructured.Unstructured) bool {
 	group := u.GroupVersionKind().Group
-	_, spec, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "forProvider")
 
-	return spec && IsCustomGroup(group) && !IsCrossplaneGroup(group) && !IsManaged(u) && !IsComposite(u) && !IsClaim(u)
+	return Has(u.Object, "spec", "forProvider") && IsCustomGroup(group) && !IsCrossplaneGroup(group) && !IsManaged(u) && !IsComposite(u) && !IsClaim(u)
 }
 
 // Publishes reports whether u is an MR that publishes connection details in a Secret.
@@ -82,9 +75,7 @@ func IsComposed(u *unstructured.Unstructured) bool {
 // IsConnectionSecret reports whether u is a Secret of the type in which Crossplane and providers
 // publish connection details.
 func IsConnectionSecret(u *unstructured.Unstructured) bool {
-	t, _, _ := unstructured.NestedString(u.Object, "type")
-
-	return isCore(u, "Secret") && t == SecretTypeConnection
+	return isCore(u, "Secret") && Get[string](u.Object, "type") == SecretTypeConnection
 }
 
 // IsRevision reports whether u is a CompositionRevision.
@@ -94,14 +85,7 @@ func IsRevision(u *unstructured.Unstructured) bool {
 
 // IsUsage reports whether u is a Usage or ClusterUsage, which protects other objects from deletion.
 func IsUsage(u *unstructured.Unstructured) bool {
-	switch group := u.GroupVersionKind().Group; u.GetKind() {
-	case "Usage":
-		return group == GroupAPIExtensions || group == GroupProtection
-	case "ClusterUsage":
-		return group == GroupProtection
-	default:
-		return false
-	}
+	return slices.Contains(UsageKinds(), u.GroupVersionKind().GroupKind())
 }
 
 // IsProviderConfig reports whether u is a ProviderConfig or ClusterProviderConfig. Many MRs share
@@ -117,7 +101,7 @@ func IsProviderConfigKind(kind string) bool {
 
 // IsSchedule reports whether u is a CronOperation or WatchOperation, which starts Operations.
 func IsSchedule(u *unstructured.Unstructured) bool {
-	return u.GroupVersionKind().Group == GroupOperations && (u.GetKind() == "CronOperation" || u.GetKind() == "WatchOperation")
+	return slices.Contains(ScheduleKinds(), u.GroupVersionKind().GroupKind())
 }
 
 // ScheduleKinds returns the kinds for which IsSchedule is true.
@@ -136,12 +120,7 @@ func isPackageRevisionKind(gvk schema.GroupVersionKind) bool {
 
 // IsPackage reports whether u is a Provider, Function or Configuration.
 func IsPackage(u *unstructured.Unstructured) bool {
-	switch u.GetKind() {
-	case "Provider", "Function", "Configuration":
-		return u.GroupVersionKind().Group == GroupPackage
-	default:
-		return false
-	}
+	return u.GroupVersionKind().Group == GroupPackage && slices.Contains([]string{"Provider", "Function", "Configuration"}, u.GetKind())
 }
 
 // IsPlatform reports whether u is an XRD, Composition or CompositionRevision, which all XRs of a
@@ -150,23 +129,13 @@ func IsPlatform(u *unstructured.Unstructured) bool { return IsPlatformKind(u.Gro
 
 // IsPlatformKind reports whether a kind is that of XRDs, Compositions or CompositionRevisions.
 func IsPlatformKind(gvk schema.GroupVersionKind) bool {
-	switch gvk.Kind {
-	case "CompositeResourceDefinition", "Composition", "CompositionRevision":
-		return gvk.Group == GroupAPIExtensions
-	default:
-		return false
-	}
+	return slices.Contains([]schema.GroupKind{KindDefinition.GroupKind(), KindComposition.GroupKind(), KindRevision.GroupKind()}, gvk.GroupKind())
 }
 
 // IsCrossplaneGroup reports whether an API group is one of Crossplane's own, not a provider's or an
 // XRD's.
 func IsCrossplaneGroup(group string) bool {
-	switch group {
-	case GroupAPIExtensions, GroupPackage, GroupOperations, GroupProtection:
-		return true
-	default:
-		return false
-	}
+	return slices.Contains([]string{GroupAPIExtensions, GroupPackage, GroupOperations, GroupProtection}, group)
 }
 
 func isCore(u *unstructured.Unstructured, kind string) bool {
@@ -177,9 +146,7 @@ func isCore(u *unstructured.Unstructured, kind string) bool {
 // proof. The author of any CRD or v1 XRD can have such a field: in Upbound's ControlPlane it is the
 // version of Crossplane to run.
 func hasV2Schema(u *unstructured.Unstructured) bool {
-	_, refs, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "crossplane", "resourceRefs")
-
-	return refs || selectsComposition(u, "crossplane")
+	return Has(u.Object, "spec", "crossplane", "resourceRefs") || selectsComposition(u, "crossplane")
 }
 
 // NeedsV2 reports whether Crossplane v1 does not know u: an XR or XRD with v2's schema, or a kind
@@ -198,25 +165,15 @@ func NeedsV2(u *unstructured.Unstructured) bool {
 // IsNative reports whether u is a Composition or CompositionRevision without a pipeline, which only
 // Crossplane v1 supports.
 func IsNative(u *unstructured.Unstructured) bool {
-	if kind := u.GetKind(); !IsPlatform(u) || kind != "Composition" && kind != "CompositionRevision" {
-		return false
-	}
-	mode, _, _ := unstructured.NestedString(u.Object, "spec", "mode")
-	_, resources, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "resources")
+	mode := Get[string](u.Object, "spec", "mode")
 
-	return mode == "Resources" || mode == "" && resources
+	return IsPlatform(u) && !IsDefinition(u) && (mode == "Resources" || mode == "" && Has(u.Object, "spec", "resources"))
 }
 
 func selectsComposition(u *unstructured.Unstructured, under ...string) bool {
-	fields, _ := u.Object["spec"].(map[string]any)
-	for _, name := range under {
-		fields, _ = fields[name].(map[string]any)
-	}
-	for _, name := range []string{"compositionRef", "compositionSelector", "compositionRevisionRef", "compositionUpdatePolicy"} {
-		if _, found := fields[name]; found {
-			return true
-		}
-	}
+	fields := Get[map[string]any](u.Object, append([]string{"spec"}, under...)...)
 
-	return false
+	return slices.ContainsFunc([]string{"compositionRef", "compositionSelector", "compositionRevisionRef", "compositionUpdatePolicy"}, func(name string) bool {
+		return Has(fields, name)
+	})
 }

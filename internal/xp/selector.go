@@ -4,6 +4,9 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // CustomResources returns the resources that can be Crossplane's, as include and exclude lists of
@@ -33,6 +36,22 @@ func KubernetesResources() (include, exclude []string) {
 // run packages and to let users use XRDs.
 func RuntimeResources() []string {
 	return []string{"deployments.apps", "services", "serviceaccounts", "clusterroles.rbac.authorization.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io"}
+}
+
+// MatchesResource reports whether one of Velero's resource filters selects a resource. A filter is
+// the plural or singular name, with or without the group or the beginning of the group, since
+// Velero has the API server complete it (velero pkg/util/collections, GetResourceIncludesExcludes).
+// Only the API server knows short names, so filters with these match nothing here.
+func MatchesResource(filters []string, resource schema.GroupResource) bool {
+	return slices.ContainsFunc(filters, func(filter string) bool {
+		if ok, err := path.Match(filter, resource.String()); ok && err == nil {
+			return true
+		}
+		gr := schema.ParseGroupResource(strings.ToLower(filter))
+		plural, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: gr.Resource})
+
+		return (gr.Resource == resource.Resource || plural.Resource == resource.Resource) && strings.HasPrefix(resource.Group, gr.Group)
+	})
 }
 
 // MatchesNamespace reports whether one of the patterns in a list of Velero's matches a namespace. It

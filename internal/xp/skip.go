@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // SkipReason returns why a restore leaves u out, "" if it does not: the control plane makes such an
@@ -29,19 +30,17 @@ func SkipReason(u *unstructured.Unstructured) string {
 // is RBAC for a package or XRD; "" for any other. Crossplane's own kinds that a package brings,
 // such as XRDs, are not among these: the package takes them over when it is installed.
 func madeForPackage(u *unstructured.Unstructured) string {
-	owner := &unstructured.Unstructured{}
 	c, _ := Controller(u)
-	owner.SetAPIVersion(c.APIVersion)
-	owner.SetKind(c.Kind)
+	owner := schema.FromAPIVersionAndKind(c.APIVersion, c.Kind)
 	switch gk := u.GroupVersionKind().GroupKind().String(); gk {
 	case "Deployment.apps", "Service", "ServiceAccount", "Secret":
-		if IsPackageRevision(owner) {
+		if isPackageRevisionKind(owner) {
 			return "the package manager makes it again when it runs the package " + c.Name
 		}
 	case "ClusterRole.rbac.authorization.k8s.io", "ClusterRoleBinding.rbac.authorization.k8s.io":
 		// After a restore without this plugin these have no owner.
 		named := strings.HasPrefix(u.GetName(), "crossplane:provider:") || strings.HasPrefix(u.GetName(), "crossplane:composite:")
-		if named || IsPackageRevision(owner) || IsPlatform(owner) {
+		if named || isPackageRevisionKind(owner) || IsPlatformKind(owner) {
 			return "Crossplane's RBAC manager makes it again for what it is named after"
 		}
 	}
@@ -52,7 +51,5 @@ func madeForPackage(u *unstructured.Unstructured) string {
 // ActivatesManually reports whether a user activates the revisions of a package. A revision that
 // the package manager makes then stays inactive, so revisions must be restored as they were.
 func ActivatesManually(pkg *unstructured.Unstructured) bool {
-	s, _, _ := unstructured.NestedString(pkg.Object, "spec", "revisionActivationPolicy")
-
-	return s == UpdateManual
+	return Get[string](pkg.Object, "spec", "revisionActivationPolicy") == UpdateManual
 }

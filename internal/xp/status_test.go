@@ -81,7 +81,6 @@ func TestSavedConditions(t *testing.T) {
 	}
 	for name, note := range map[string]any{
 		"NotAList": "?", "NotAnObject": []any{"?"}, "NotARef": []any{map[string]any{"conditions": "Ready"}},
-		"NoConditions": []any{map[string]any{"apiVersion": "v1", "kind": "K", "name": "n"}},
 	} {
 		u := xptest.XR("x", xptest.Field(note, "metadata", xp.FieldConditions))
 		if got := xp.SavedConditions(u, refs); got != nil {

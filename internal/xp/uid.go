@@ -27,10 +27,11 @@ type uidPlace int
 const (
 	// uidOther is a field of which nothing is known.
 	uidOther uidPlace = iota
-	// uidSecret is the name in a reference to a Secret.
+	// uidCarried is a name inside the cluster: a label, an annotation, or a selector of labels by which
+	// an MR finds others, or a field in the spec of an XR, from which its Composition makes names.
+	uidCarried
+	// uidSecret is the name in a reference to a Secret, and is carried too.
 	uidSecret
-	// uidLabel is a label, an annotation, or a selector of labels by which an MR finds others.
-	uidLabel
 	uidExternalName
 	// uidProvider is a field of what the provider of an MR creates.
 	uidProvider
@@ -39,7 +40,7 @@ const (
 )
 
 // isIdentity reports whether a field in this place may be an identity, or names a Secret.
-func (p uidPlace) isIdentity() bool { return p != uidOther && p != uidLabel }
+func (p uidPlace) isIdentity() bool { return p >= uidSecret }
 
 const (
 	// maxUIDFields is how many fields UIDFields returns, of the first mostUIDFields that it finds: of
@@ -52,9 +53,23 @@ const (
 // identity, and then others, each by their paths. It ignores what Kubernetes and Crossplane write
 // themselves: owner references, resourceRefs, the status.
 func UIDFields(u *unstructured.Unstructured, uids ...types.UID) []UIDField {
-	w := uidWalk{uids: slices.DeleteFunc(slices.Clone(uids), func(uid types.UID) bool { return !isUID(string(uid)) })}
+	if !HasUID(u) {
+		return nil
+	}
+	var found []UIDField
+	counts := map[bool]int{}
+	w := uidWalk{paths: true, visit: func(path, text string, place uidPlace) string {
+		for _, uid := range uids {
+			if isUID(string(uid)) && strings.Contains(text, string(uid)) && counts[place.isIdentity()] < mostUIDFields {
+				counts[place.isIdentity()]++
+				found = append(found, UIDField{Path: path, UID: uid, place: place})
+			}
+		}
+
+		return text
+	}}
 	w.object(u)
-	slices.SortFunc(w.found, func(a, b UIDField) int {
+	slices.SortFunc(found, func(a, b UIDField) int {
 		switch identity := a.place.isIdentity(); {
 		case identity == b.place.isIdentity():
 			return strings.Compare(a.Path, b.Path)
@@ -65,27 +80,33 @@ func UIDFields(u *unstructured.Unstructured, uids ...types.UID) []UIDField {
 		}
 	})
 
-	return w.found[:min(len(w.found), maxUIDFields)]
+	return found[:min(len(found), maxUIDFields)]
 }
 
 // HasUID reports whether a field that UIDFields looks at has any UID in it.
 func HasUID(u *unstructured.Unstructured) bool {
-	w := uidWalk{anyUID: true}
+	found := false
+	w := uidWalk{visit: func(_, text string, _ uidPlace) string {
+		found = found || containsUID(text)
+
+		return text
+	}}
 	w.object(u)
 
-	return len(w.found) > 0
+	return found
 }
 
 // ReplaceUIDs replaces UIDs in names inside the cluster: in references to Secrets, in labels and
-// selectors of labels, and in the spec of an XR, from which its Composition makes such names.
-// Crossplane writes the same when it reconciles the XR above.
+// selectors of labels, and in the spec of an XR. Crossplane writes the same when it reconciles the
+// XR above.
 func ReplaceUIDs(u *unstructured.Unstructured, uids map[types.UID]types.UID) {
-	w := uidWalk{replace: uids}
-	for old := range uids {
-		if isUID(string(old)) {
-			w.uids = append(w.uids, old)
+	w := uidWalk{visit: func(_, text string, place uidPlace) string {
+		if place == uidCarried || place == uidSecret {
+			return ReplaceUID(text, uids)
 		}
-	}
+
+		return text
+	}}
 	w.object(u)
 }
 
@@ -147,13 +168,6 @@ func isUID(text string) bool {
 	return true
 }
 
-// IsCarried reports whether ReplaceUIDs replaces the UID in this field of u.
-func (f UIDField) IsCarried(u *unstructured.Unstructured) bool {
-	w := uidWalk{custom: IsCustomGroup(u.GroupVersionKind().Group), inXR: IsComposite(u) && strings.HasPrefix(f.Path, "spec")}
-
-	return w.replaces(f.place)
-}
-
 // NamesSecret reports whether the field is the name in a reference to a Secret.
 func (f UIDField) NamesSecret() bool { return f.place == uidSecret }
 
@@ -201,12 +215,8 @@ var immutable = map[schema.GroupKind][]string{ //nolint:gochecknoglobals // It i
 // into it. Without a pipeline nothing shows who writes it.
 func isComposedField(u *unstructured.Unstructured, path ...string) bool {
 	e := composedEntry(u)
-	if e == nil {
-		return true
-	}
-	_, ok, _ := unstructured.NestedFieldNoCopy(e, append([]string{"fieldsV1"}, path...)...)
 
-	return ok
+	return e == nil || Has(Get[map[string]any](e, "fieldsV1"), path...)
 }
 
 // composedManager begins the name of the manager of what a pipeline composes (crossplane
@@ -216,12 +226,9 @@ const composedManager = "apiextensions.crossplane.io/composed"
 // composedEntry returns the entry of the managedFields of u with what a pipeline composes, nil if
 // there is none.
 func composedEntry(u *unstructured.Unstructured) map[string]any {
-	v, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "managedFields")
-	entries, _ := v.([]any)
-	for _, entry := range entries {
-		e, _ := entry.(map[string]any)
-		if manager, _ := e["manager"].(string); strings.HasPrefix(manager, composedManager) {
-			return e
+	for _, entry := range Get[[]any](u.Object, "metadata", "managedFields") {
+		if strings.HasPrefix(Get[string](entry, "manager"), composedManager) {
+			return Get[map[string]any](entry)
 		}
 	}
 

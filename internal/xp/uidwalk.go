@@ -5,231 +5,158 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 )
 
-// A uidWalk looks once at each text of an object. It allocates nothing unless it finds a UID. With
-// replace it replaces them, else it collects the fields.
+// A uidWalk looks once at each text of an object that can have a UID in it.
 type uidWalk struct {
-	uids    []types.UID
-	replace map[types.UID]types.UID
-	found   []UIDField
-	// anyUID means that any text that looks like a UID is found.
-	anyUID bool
-	// custom means that the object is a custom resource, inXR that the field is in an XR's spec.
-	custom, inXR bool
+	// visit returns what replaces a text. Of the name of a field that counts nothing.
+	visit func(path, text string, place uidPlace) string
+	// paths means that visit needs the path. Without it a walk allocates nothing.
+	paths bool
+	// custom means that the object is a custom resource.
+	custom bool
 }
 
-func (w *uidWalk) replaces(p uidPlace) bool {
-	return p == uidSecret || p == uidLabel && w.custom || p == uidOther && w.inXR
+// A uidContext is what a value is for, and the field that it is in if that gives fields below it a
+// meaning.
+type uidContext struct {
+	place uidPlace
+	in    uidParent
 }
+
+type uidParent int
+
+const (
+	inAny uidParent = iota
+	inManifest
+	inSecretReference
+	inSelector
+)
 
 func (w *uidWalk) object(u *unstructured.Unstructured) {
-	if len(w.uids) == 0 && !w.anyUID {
-		return
-	}
 	w.custom = IsCustomGroup(u.GroupVersionKind().Group)
 	for name, v := range u.Object {
-		from := len(w.found)
 		switch name {
 		case "apiVersion", "kind", "status":
 		case "metadata":
-			metadata, _ := v.(map[string]any)
-			w.metadata(metadata)
+			w.metadata(Get[map[string]any](v))
 		case "spec":
-			spec, _ := v.(map[string]any)
-			w.inXR = IsComposite(u)
-			w.spec(spec)
-			w.inXR = false
+			w.spec(Get[map[string]any](v), IsComposite(u))
 		default:
-			w.value(v, uidOther)
+			w.value(name, v, uidContext{})
 		}
-		w.below(name, from)
 	}
 }
 
+// metadata looks at the name, and at labels and annotations of others than Crossplane and Velero.
 func (w *uidWalk) metadata(metadata map[string]any) {
-	from := len(w.found)
-	w.value(metadata["name"], uidName)
-	w.below("name", from)
+	w.value("metadata.name", metadata["name"], uidContext{place: uidName})
 	for _, field := range []string{"labels", "annotations"} {
-		from, all := len(w.found), metadata[field]
-		entries, _ := all.(map[string]any)
-		for name, v := range entries {
-			switch from := len(w.found); {
+		entries := Get[map[string]any](metadata, field)
+		for name := range entries {
+			place := uidOther
+			switch {
 			case name == AnnotationExternalName:
-				w.set(entries, name, v, uidExternalName)
-				w.at(name, from)
-			case isOfCrossplane(name), isOfVelero(name), name == AnnotationLastApplied:
-			default:
-				w.set(entries, name, v, uidLabel)
-				w.at(name, from)
+				place = uidExternalName
+			case isOf(name, domain, "velero.io", "velero.crossplane.x-k8s.io"), name == AnnotationLastApplied:
+				continue
+			case w.custom:
+				place = uidCarried
 			}
+			w.field(entries, name, w.entry(w.below("metadata", field), name), uidContext{place: place})
 		}
-		w.below(field, from)
 	}
-}
-
-func isOfVelero(name string) bool {
-	in, _, _ := strings.Cut(name, "/")
-
-	return in == "velero.io" || strings.HasSuffix(in, ".velero.io") || in == "velero.crossplane.x-k8s.io"
 }
 
 // spec looks at a spec without the fields of an XR that Crossplane writes.
-func (w *uidWalk) spec(spec map[string]any) {
-	for name, v := range spec {
-		place, from := uidOther, len(w.found)
+func (w *uidWalk) spec(spec map[string]any, isXR bool) {
+	for name := range spec {
+		c := w.enter(uidContext{}, name)
+		if isXR {
+			c.place = uidCarried
+		}
 		switch name {
 		case "forProvider", "initProvider":
 			if w.custom {
-				place = uidProvider
+				c.place = uidProvider
 			}
 		case "resourceRefs", "claimRef", "resourceRef", "crossplane", fieldComposition, fieldRevision:
-			if w.inXR {
+			if isXR {
 				continue
 			}
 		}
-		w.field(spec, name, v, place)
-		w.below(name, from)
+		w.field(spec, name, w.below("spec", name), c)
 	}
 }
 
-// field looks at a field by its name.
-func (w *uidWalk) field(of map[string]any, name string, v any, place uidPlace) {
-	nested, isMap := v.(map[string]any)
-	switch {
-	case name == "manifest" && place == uidProvider:
-		w.manifest(v) // What provider-kubernetes applies is the external resource, whatever its fields are called.
-	case isSecretReference(name), name == "writeConnectionSecretToRef":
-		w.secrets(of, name, v, place)
-	case w.custom && strings.HasSuffix(name, "Selector") && isMap:
-		for name, v := range nested {
-			from := len(w.found)
-			if name == "matchLabels" {
-				w.value(v, uidLabel)
-			} else {
-				w.field(nested, name, v, place)
-			}
-			w.below(name, from)
-		}
-	default:
-		w.set(of, name, v, place)
-	}
-}
-
-// secrets looks at one or more references to Secrets.
-func (w *uidWalk) secrets(of map[string]any, name string, v any, place uidPlace) {
-	switch v := v.(type) {
-	case []any:
-		for n, entry := range v {
-			from := len(w.found)
-			if ref, ok := entry.(map[string]any); ok {
-				w.secret(ref, place)
-			} else if changed, ok := w.value(entry, place); ok {
-				v[n] = changed
-			}
-			w.at(strconv.Itoa(n), from)
-		}
-	case map[string]any:
-		w.secret(v, place)
-	default:
-		w.set(of, name, v, place)
-	}
-}
-
-func (w *uidWalk) secret(ref map[string]any, place uidPlace) {
-	for name, v := range ref {
-		from := len(w.found)
-		if name == "name" {
-			w.set(ref, name, v, uidSecret)
-		} else {
-			w.field(ref, name, v, place)
-		}
-		w.below(name, from)
-	}
-}
-
-func (w *uidWalk) manifest(v any) {
-	switch v := v.(type) {
-	case map[string]any:
-		for name, v := range v {
-			from := len(w.found)
-			w.text(name, uidProvider)
-			w.manifest(v)
-			w.below(name, from)
-		}
-	case []any:
-		for n, entry := range v {
-			from := len(w.found)
-			w.manifest(entry)
-			w.at(strconv.Itoa(n), from)
-		}
-	default:
-		w.value(v, uidProvider)
-	}
-}
-
-// set looks at the value of a field, and replaces it if it is a text that changes.
-func (w *uidWalk) set(of map[string]any, name string, v any, place uidPlace) {
-	if changed, ok := w.value(v, place); ok {
+// field looks at a field, and replaces it if it is a text that changes.
+func (w *uidWalk) field(of map[string]any, name, path string, c uidContext) {
+	if changed, ok := w.value(path, of[name], c); ok {
 		of[name] = changed
 	}
 }
 
-// value looks at a value. It returns true if that is a text in which UIDs were replaced.
-func (w *uidWalk) value(v any, place uidPlace) (changed string, ok bool) {
+// value looks at a value. It returns true if that is a text that changes.
+func (w *uidWalk) value(path string, v any, c uidContext) (changed string, ok bool) {
 	switch v := v.(type) {
 	case map[string]any:
-		for name, field := range v {
-			from := len(w.found)
-			w.text(name, place)
-			w.field(v, name, field, place)
-			w.below(name, from)
+		for name := range v {
+			at := w.below(path, name)
+			w.visit(at, name, c.place)
+			w.field(v, name, at, w.enter(c, name))
 		}
 	case []any:
 		for n, entry := range v {
-			from := len(w.found)
-			if changed, ok := w.value(entry, place); ok {
+			if changed, ok := w.value(w.entry(path, strconv.Itoa(n)), entry, c); ok {
 				v[n] = changed
 			}
-			w.at(strconv.Itoa(n), from)
 		}
 	case string:
-		return w.text(v, place)
+		changed = w.visit(path, v, c.place)
+
+		return changed, changed != v
 	}
 
 	return "", false
 }
 
-func (w *uidWalk) text(text string, place uidPlace) (changed string, ok bool) {
-	if w.anyUID && len(w.found) == 0 && containsUID(text) {
-		w.found = append(w.found, UIDField{place: place})
+// enter returns the context of a field. What provider-kubernetes applies is the external resource,
+// whatever its fields are called.
+func (w *uidWalk) enter(c uidContext, field string) uidContext {
+	switch {
+	case c.in == inManifest:
+		return c
+	case field == "manifest" && c.place == uidProvider:
+		return uidContext{place: c.place, in: inManifest}
+	case c.in == inSecretReference && field == "name":
+		return uidContext{place: uidSecret}
+	case c.in == inSelector && field == "matchLabels":
+		return uidContext{place: uidCarried}
+	case isSecretReference(field), field == "writeConnectionSecretToRef":
+		return uidContext{place: c.place, in: inSecretReference}
+	case w.custom && strings.HasSuffix(field, "Selector"):
+		return uidContext{place: c.place, in: inSelector}
+	default:
+		return uidContext{place: c.place}
 	}
-	for _, uid := range w.uids {
-		switch {
-		case len(text) < len(uid) || !strings.Contains(text, string(uid)):
-		case w.replace == nil:
-			if w.count(place.isIdentity()) < mostUIDFields {
-				w.found = append(w.found, UIDField{UID: uid, place: place})
-			}
-		case w.replaces(place):
-			text, ok = strings.ReplaceAll(text, string(uid), string(w.replace[uid])), true
-		}
-	}
-
-	return text, ok
 }
 
-// below adds the name of a field to the paths of what was found in it.
-func (w *uidWalk) below(name string, from int) {
-	for n := from; n < len(w.found); n++ {
-		path := w.found[n].Path
-		if path != "" && path[0] != '[' {
-			path = "." + path
-		}
-		w.found[n].Path = shorten(shorten(name) + path)
+// below adds the name of a field to a path.
+func (w *uidWalk) below(path, name string) string {
+	if !w.paths {
+		return ""
 	}
+
+	return shorten(path + "." + shorten(name))
+}
+
+// entry adds the key of an entry to a path.
+func (w *uidWalk) entry(path, key string) string {
+	if !w.paths {
+		return ""
+	}
+
+	return shorten(path + "[" + shorten(key) + "]")
 }
 
 // shorten cuts a path, or a name in it. A tenant can write keys of any length, and nest them deeply.
@@ -240,23 +167,4 @@ func shorten(path string) string {
 	}
 
 	return strings.ToValidUTF8(path[:longest], "") + "…"
-}
-
-// at adds the key of an entry to the paths of what was found in it.
-func (w *uidWalk) at(key string, from int) {
-	if len(w.found) > from {
-		w.below("["+key+"]", from)
-	}
-}
-
-// count returns how many of the found fields may be an identity, or how many may not.
-func (w *uidWalk) count(identity bool) int {
-	n := 0
-	for _, f := range w.found {
-		if f.place.isIdentity() == identity {
-			n++
-		}
-	}
-
-	return n
 }

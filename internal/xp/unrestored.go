@@ -87,8 +87,6 @@ func KeepProgress(trimmed, u *unstructured.Unstructured) {
 
 func textOf(u *unstructured.Unstructured) func(path ...string) string {
 	return func(path ...string) string {
-		s, _, _ := unstructured.NestedString(u.Object, path...)
-
-		return s
+		return Get[string](u.Object, path...)
 	}
 }

@@ -20,11 +20,24 @@ func usageRef(usage *unstructured.Unstructured, field string) (Ref, bool) {
 	if !ok {
 		return Ref{}, false
 	}
-	m, _, _ := unstructured.NestedStringMap(usage.Object, "spec", field, "resourceRef")
-	selected, _, _ := unstructured.NestedString(usage.Object, "spec", field, "resourceSelector", "namespace")
-	r.Name, r.Namespace = m["name"], cmp.Or(m["namespace"], selected, usage.GetNamespace())
+	of := Get[map[string]any](usage.Object, "spec", field)
+	r.Name = Get[string](of, "resourceRef", "name")
+	r.Namespace = cmp.Or(Get[string](of, "resourceRef", "namespace"), Get[string](of, "resourceSelector", "namespace"), usage.GetNamespace())
 
 	return r, r.Name != ""
+}
+
+// Uses returns what a Usage protects and what uses that, as far as the Usage names them. Crossplane
+// writes the names when it has resolved the selectors.
+func Uses(usage *unstructured.Unstructured) []Ref {
+	var refs []Ref
+	for _, field := range []string{"of", "by"} {
+		if r, ok := usageRef(usage, field); ok {
+			refs = append(refs, r)
+		}
+	}
+
+	return refs
 }
 
 // Protected returns what a Usage protects and what uses that, for messages.
@@ -50,14 +63,6 @@ func UsageKinds() []schema.GroupKind {
 	}
 }
 
-// Replays reports whether Crossplane repeats a refused deletion of the protected object when the
-// Usage goes.
-func Replays(usage *unstructured.Unstructured) bool {
-	replays, _, _ := unstructured.NestedBool(usage.Object, "spec", "replayDeletion")
-
-	return replays
-}
-
 // HasDeletionAttempt reports whether a Usage has refused the deletion of u.
 func HasDeletionAttempt(u *unstructured.Unstructured) bool {
 	return HasAnnotation(u, AnnotationDeletionAttempt)
@@ -66,10 +71,10 @@ func HasDeletionAttempt(u *unstructured.Unstructured) bool {
 // ClearUsage returns the command that removes a Usage and nothing else. With the label of a
 // composite, Crossplane waits until the using object is gone (crossplane
 // internal/controller/protection/usage), which never happens for a Usage that was left behind. With
-// replayDeletion, the Usage would take the protected object with it.
+// replayDeletion, Crossplane repeats a refused deletion of the protected object when the Usage goes.
 func ClearUsage(usage *unstructured.Unstructured) string {
 	var commands []Command
-	if used, ok := Used(usage); ok && Replays(usage) {
+	if used, ok := Used(usage); ok && Get[bool](usage.Object, "spec", "replayDeletion") {
 		commands = append(commands, Kubectl("annotate", used, AnnotationDeletionAttempt+"-"))
 	}
 	commands = append(commands, Kubectl("label", RefTo(usage), LabelComposite+"-"))

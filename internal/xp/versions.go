@@ -30,30 +30,22 @@ type Versions struct {
 
 // VersionsFrom reads a CRD.
 func VersionsFrom(crd *unstructured.Unstructured) Versions {
-	text := func(fields ...string) string {
-		s, _, _ := unstructured.NestedString(crd.Object, append([]string{"spec"}, fields...)...)
-
-		return s
-	}
-	v := Versions{Kind: schema.GroupKind{Group: text("group"), Kind: text("names", "kind")}, Provider: providerOf(crd)}
-	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
-	for _, entry := range versions {
-		m, _ := entry.(map[string]any)
-		name, _ := m["name"].(string)
-		if m["storage"] == true {
+	v := Versions{Kind: ManagedKind(crd), Provider: providerOf(crd)}
+	for _, version := range Get[[]any](crd.Object, "spec", "versions") {
+		name := Get[string](version, "name")
+		if Get[bool](version, "storage") {
 			v.Stored = name
 		}
-		if m["served"] == true {
+		if Get[bool](version, "served") {
 			v.Served = append(v.Served, name)
 		}
 	}
-	if text("conversion", "strategy") != "Webhook" {
-		return v
-	}
-	if service := text("conversion", "webhook", "clientConfig", "service", "name"); service != "" {
-		v.Webhook = "Service " + text("conversion", "webhook", "clientConfig", "service", "namespace") + "/" + service
-	} else {
-		v.Webhook = text("conversion", "webhook", "clientConfig", "url")
+	if Get[string](crd.Object, "spec", "conversion", "strategy") == "Webhook" {
+		client := Get[map[string]any](crd.Object, "spec", "conversion", "webhook", "clientConfig")
+		v.Webhook = Get[string](client, "url")
+		if service := Get[string](client, "service", "name"); service != "" {
+			v.Webhook = "Service " + Get[string](client, "service", "namespace") + "/" + service
+		}
 	}
 
 	return v

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -86,5 +87,35 @@ func TestSavedEnvironments(t *testing.T) {
 		if got := xp.SavedEnvironments(xptest.XR("x", xptest.JSON(u))); got != nil {
 			t.Errorf("a malformed list has no entries; got %v", got)
 		}
+	}
+}
+
+func TestFunctions(t *testing.T) {
+	x := xptest.XR("x")
+	cases := map[string]struct {
+		reason   string
+		document string
+		want     []string
+	}{
+		"Pipeline": {
+			reason:   "The result has each Function once, in the order of its first step.",
+			document: `{"spec":{"pipeline":[{"functionRef":{"name":"b"}},{"functionRef":{"name":"a"}},{"functionRef":{"name":"b"}}]}}`, want: []string{"b", "a"},
+		},
+		"Native":    {reason: "A Composition in native mode calls no Functions.", document: `{"spec":{"resources":[{"name":"bucket"}]}}`},
+		"Malformed": {reason: "A malformed step calls no Function.", document: `{"spec":{"pipeline":["a",{"functionRef":"b"},{"functionRef":{"name":7}}]}}`},
+	}
+	for name, tc := range cases {
+		if diff := cmp.Diff(tc.want, xp.Functions(xptest.Revision("r", x, xptest.JSON(tc.document)))); diff != "" {
+			t.Errorf("%s: %s\n-want, +got:\n%s", name, tc.reason, diff)
+		}
+	}
+}
+
+func TestComposedNames(t *testing.T) {
+	revision := xptest.Revision("r", xptest.XR("x"), xptest.JSON(`{"spec":{"pipeline":[{"input":{"resources":[{"name":"a"},{"name":7},{},7]}},{"input":7},7,`+
+		`{"input":{"resources":[{"name":"b","base":{"apiVersion":"cloud.example.org/v1","kind":"Bucket"}}]}}]}}`))
+	want := map[string]schema.GroupKind{"a": {}, "b": {Group: "cloud.example.org", Kind: "Bucket"}}
+	if diff := cmp.Diff(want, xp.ComposedNames(revision)); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
 	}
 }

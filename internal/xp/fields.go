@@ -1,10 +1,30 @@
 package xp
 
 import (
+	"slices"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 )
+
+// Get returns the value at a path in the content of an object, or in an entry of a list in it; the
+// zero value if there is none of this type. It copies nothing.
+func Get[T any](content any, path ...string) T {
+	m, _ := content.(map[string]any)
+	v, _, _ := unstructured.NestedFieldNoCopy(m, path...)
+	value, _ := v.(T)
+
+	return value
+}
+
+// Has reports whether there is a value at a path in the content of an object. It can be null.
+func Has(content map[string]any, path ...string) bool {
+	_, ok, _ := unstructured.NestedFieldNoCopy(content, path...)
+
+	return ok
+}
 
 // Annotation returns an annotation of u, "" if there is none. Unlike GetAnnotations it copies
 // nothing, which matters for thousands of objects.
@@ -21,6 +41,16 @@ func HasAnnotation(u *unstructured.Unstructured, name string) bool {
 	return ok
 }
 
+// Annotate sets an annotation of u.
+func Annotate(u *unstructured.Unstructured, key, value string) {
+	annotations := u.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	u.SetAnnotations(annotations)
+}
+
 // Label returns a label of u, "" if there is none. It copies nothing.
 func Label(u *unstructured.Unstructured, name string) string {
 	value, _ := stringEntry(u, "labels", name)
@@ -31,8 +61,7 @@ func Label(u *unstructured.Unstructured, name string) string {
 // stringEntry reads an entry of a map in the metadata of u. If the map has a value that is no
 // string, it has no entries, as for GetAnnotations.
 func stringEntry(u *unstructured.Unstructured, field, name string) (value string, ok bool) {
-	v, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", field)
-	all, _ := v.(map[string]any)
+	all := Get[map[string]any](u.Object, "metadata", field)
 	if _, ok = all[name]; !ok {
 		return "", false
 	}
@@ -48,10 +77,8 @@ func stringEntry(u *unstructured.Unstructured, field, name string) (value string
 
 // hasFinalizer reports whether GetFinalizers would return a finalizer. It copies nothing.
 func hasFinalizer(u *unstructured.Unstructured, name string) bool {
-	v, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "finalizers")
-	all, _ := v.([]any)
 	found := false
-	for _, f := range all {
+	for _, f := range Get[[]any](u.Object, "metadata", "finalizers") {
 		s, isString := f.(string)
 		if !isString {
 			return false
@@ -60,6 +87,16 @@ func hasFinalizer(u *unstructured.Unstructured, name string) bool {
 	}
 
 	return found
+}
+
+// domain is the domain of Crossplane's annotations, labels and finalizers.
+const domain = "crossplane.io"
+
+// isOf reports whether a qualified name is in a domain, or in a subdomain of it.
+func isOf(name string, domains ...string) bool {
+	in, _, ok := strings.Cut(name, "/")
+
+	return ok && slices.ContainsFunc(domains, func(d string) bool { return in == d || strings.HasSuffix(in, "."+d) })
 }
 
 // CheckMetadata returns an error if the metadata of an object is malformed. The getters of

@@ -1,11 +1,13 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +19,100 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
+
+var kindSecret = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
+
+const (
+	pageSize = 250
+	// maxRetries is how often a list is retried when the API server suggests it, as in client-go.
+	maxRetries = 10
+	// acceptMetadata asks for objects without their content, such as the data of Secrets.
+	acceptMetadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+)
+
+// List returns the objects of a kind that the options select. It lists one namespace, or all if
+// namespace is "" or the kind is cluster-scoped. Errors are as for Get.
+func (c *Cluster) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	err := c.Each(ctx, gvk, namespace, options, func(u *unstructured.Unstructured) { all = append(all, u) })
+
+	return all, err
+}
+
+// Each calls do with each object of a kind that the options select, in the namespace, or in all if
+// namespace is "". It reads one page at a time, so objects that do does not keep take no memory.
+// Secrets that no selector limits have only their metadata. Errors are as for Get.
+func (c *Cluster) Each(
+	ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, do func(*unstructured.Unstructured),
+) error {
+	in := collection{gvk, namespace}
+	if gvk == kindSecret && options.LabelSelector == "" && options.FieldSelector == "" {
+		return c.eachMetadata(ctx, in, "", do)
+	}
+	_, err := c.eachOf(ctx, c.pages, in, options, c.retryForever(ctx), do, nil)
+
+	return err
+}
+
+// eachMetadata calls do with the metadata of each object that has the label, or of all if label is
+// "". It removes the copy of a Secret's data that kubectl apply keeps in an annotation.
+func (c *Cluster) eachMetadata(ctx context.Context, in collection, label string, do func(*unstructured.Unstructured)) error {
+	_, err := c.eachOf(ctx, c.metadataPages, in, metav1.ListOptions{LabelSelector: label}, c.retryForever(ctx), func(u *unstructured.Unstructured) {
+		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
+		u.SetGroupVersionKind(in.GroupVersionKind)
+		do(u)
+	}, nil)
+
+	return err
+}
+
+// eachOf calls do with each object of a collection that the options select. It reads the pages with
+// try as the retry function, and returns the resourceVersion of the list. After each page it calls
+// onPage with that version, if onPage is not nil.
+func (c *Cluster) eachOf(
+	ctx context.Context, pages pager, in collection, options metav1.ListOptions, try func(func() error) error,
+	do func(*unstructured.Unstructured), onPage func(version string),
+) (version string, err error) {
+	gvr, namespaced, err := c.Resource(in.GroupVersionKind)
+	if err != nil {
+		return "", err
+	}
+	if !namespaced {
+		in.namespace = ""
+	}
+	options.Limit = pageSize
+	for {
+		var p page
+		err := try(func() (err error) {
+			p, err = pages(ctx, gvr, in.namespace, options)
+
+			return err
+		})
+		if err != nil {
+			return "", fmt.Errorf("cannot list %s: %w", gvr.GroupResource(), err)
+		}
+		for _, u := range p.objects {
+			do(ofKind(u, in.GroupVersionKind))
+		}
+		version = cmp.Or(version, p.version) // All pages have the version of the first.
+		if onPage != nil {
+			onPage(version)
+		}
+		if p.next == "" {
+			return version, nil
+		}
+		options.Continue = p.next
+	}
+}
+
+// ofKind sets the kind of a list's item, which some servers leave out.
+func ofKind(u *unstructured.Unstructured, gvk schema.GroupVersionKind) *unstructured.Unstructured {
+	if u.GetKind() == "" {
+		u.SetGroupVersionKind(gvk)
+	}
+
+	return u
+}
 
 // A page is a part of a list. All pages of a list have the same version, and the last has no next.
 type page struct {
@@ -46,9 +142,10 @@ func pagesOf(client dynamic.Interface) pager {
 
 // pagesFrom returns a pager that decodes each page in one pass. The dynamic client decodes each
 // object several times, which took a third of the CPU time of a poll with thousands of objects.
-func pagesFrom(config *rest.Config) (pager, error) {
+func pagesFrom(config *rest.Config, accept string) (pager, error) {
 	config = rest.CopyConfig(config)
 	config.GroupVersion, config.NegotiatedSerializer = &schema.GroupVersion{}, metainternalversionscheme.Codecs.WithoutConversion() // For errors.
+	config.AcceptContentTypes = accept
 	client, err := rest.RESTClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a client for the API server's lists: %w", err)
@@ -80,9 +177,6 @@ func pagesFrom(config *rest.Config) (pager, error) {
 		}
 	}, nil
 }
-
-// maxRetries is how often a list is retried when the API server suggests it, as in client-go.
-const maxRetries = 10
 
 // decodePage decodes a list in the API server's JSON. Any other document is an error, not an empty
 // list.

@@ -91,3 +91,64 @@ func TestRunsAs(t *testing.T) {
 		}
 	}
 }
+
+// managedBy adds an entry of managedFields: the manager, and its fields as JSON.
+func managedBy(manager, fields string) xptest.Option {
+	return xptest.JSON(`{"metadata":{"managedFields":[{"manager":"` + manager + `","operation":"Update","fieldsType":"FieldsV1","fieldsV1":` + fields + `}]}}`)
+}
+
+func TestAddedSettings(t *testing.T) {
+	byRevision := xptest.ControlledBy(xptest.Object("pkg.crossplane.io/v1", "ProviderRevision", "", "p-1"))
+	of := func(o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.Object("v1", "ServiceAccount", "crossplane-system", "p-1", append([]xptest.Option{byRevision}, o...)...)
+	}
+	const role = "eks.amazonaws.com/role-arn"
+	assumes := xptest.Annotated(role, "arn:aws:iam::1:role/crossplane")
+	written := `{"f:metadata":{"f:annotations":{".":{},"f:` + role + `":{}},"f:labels":{"f:team":{}}}}`
+	cases := map[string]struct {
+		reason string
+		object *unstructured.Unstructured
+		want   []string
+	}{
+		"AsMade":     {reason: "The package manager created the ServiceAccount without further settings.", object: of(xptest.Labelled("pkg.crossplane.io/provider", "p"))},
+		"Annotation": {reason: "A provider authenticates with the annotation's role.", object: of(assumes), want: []string{"annotation " + role}},
+		"Label": {
+			reason: "Azure finds Pods by labels.", object: of(xptest.Labelled("azure.workload.identity/use", "true")), want: []string{"label azure.workload.identity/use"},
+		},
+		"PullSecret": {
+			reason: "The Pod can't pull its image without this Secret.", object: of(xptest.JSON(`{"imagePullSecrets":[{"name":"registry"}]}`)), want: []string{"imagePullSecret registry"},
+		},
+		"Secret": {reason: "A user has added the Secret.", object: of(xptest.JSON(`{"secrets":[{"name":"mine"}]}`)), want: []string{"secret mine"}},
+		"Tokens": {
+			reason: "A control plane creates these Secrets for each ServiceAccount.",
+			object: of(xptest.JSON(`{"secrets":[{"name":"p-1-token-abcde"},{"name":"p-1-dockercfg-abcde"}],"imagePullSecrets":[{"name":"p-1-dockercfg-abcde"}]}`)),
+		},
+		"Automount": {
+			reason: "The package manager does not set this field.", object: of(xptest.JSON(`{"automountServiceAccountToken":false}`)), want: []string{"automountServiceAccountToken"},
+		},
+		"Tools": {
+			reason: "Annotations and labels of kubectl, Velero and Crossplane are no settings.",
+			object: of(xptest.Annotated("kubectl.kubernetes.io/last-applied-configuration", "{}"), xptest.Labelled("velero.io/restore-name", "r"),
+				xptest.Annotated("internal.crossplane.io/x", "y")),
+		},
+		"Lookalike": {
+			reason: "Another domain can end with the same letters.", object: of(xptest.Annotated("notcrossplane.io/x", "y")), want: []string{"annotation notcrossplane.io/x"},
+		},
+		"ByTemplate": {
+			reason: "Crossplane writes these annotations itself from a DeploymentRuntimeConfig.",
+			object: of(assumes, xptest.Labelled("team", "a"), managedBy("crossplane", written)),
+		},
+		"ByTemplateInV2": {reason: "A newer Crossplane writes them under another manager.", object: of(assumes, managedBy("pkg.crossplane.io/runtime", written))},
+		"ByPerson":       {reason: "A user has written the annotation.", object: of(assumes, managedBy("kubectl-annotate", written)), want: []string{"annotation " + role}},
+		"NotOfPackage":   {reason: "No package creates this ServiceAccount.", object: xptest.Object("v1", "ServiceAccount", "team-a", "s", assumes)},
+		"OtherKind":      {reason: "Providers authenticate with ServiceAccounts only.", object: xptest.Object("v1", "Service", "a", "p-1", byRevision, assumes)},
+		"Malformed":      {reason: "Malformed fields have no settings.", object: of(xptest.JSON(`{"secrets":"x","imagePullSecrets":[1,{"name":2}],"metadata":{"managedFields":[1]}}`))},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, xp.AddedSettings(tc.object)); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

@@ -81,7 +81,7 @@ func TestPages(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			pages, err := pagesFrom(&rest.Config{Host: s.URL})
+			pages, err := pagesFrom(&rest.Config{Host: s.URL}, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -183,7 +183,7 @@ func TestPagesAreRetried(t *testing.T) {
 				_ = json.NewEncoder(w).Encode(status)
 			}))
 			defer s.Close()
-			pages, err := pagesFrom(&rest.Config{Host: s.URL})
+			pages, err := pagesFrom(&rest.Config{Host: s.URL}, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -192,5 +192,24 @@ func TestPagesAreRetried(t *testing.T) {
 				t.Errorf("%s: requested %d times, error %v", tc.reason, asked, err)
 			}
 		})
+	}
+}
+
+// A list of metadata asks for nothing else: an API server must not send the data of Secrets.
+func TestPagesOfMetadata(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if accept := r.Header.Get("Accept"); accept != acceptMetadata {
+			t.Errorf("the request accepts %s", accept)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadataList","items":[{"kind":"PartialObjectMetadata","metadata":{"name":"s"}}]}`))
+	}))
+	defer s.Close()
+	pages, err := pagesFrom(&rest.Config{Host: s.URL}, acceptMetadata)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := pages(t.Context(), secrets, "", metav1.ListOptions{}); err != nil || len(got.objects) != 1 || got.objects[0].GetName() != "s" {
+		t.Errorf("got %v, %v", got, err)
 	}
 }

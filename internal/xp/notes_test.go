@@ -148,7 +148,7 @@ func TestNotes(t *testing.T) {
 		"Empty":      {note: xptest.RestoreFirst(), want: true},
 		"NotAList":   {note: xptest.Field("x", "metadata", xp.FieldRestoreFirst), want: true},
 		"Secret":     {note: xptest.Published(), want: true},
-		"Must":       {note: xp.SetMustInclude, want: true},
+		"Must":       {note: xptest.Annotated(xp.AnnotationMustInclude, "true"), want: true},
 		"Restore":    {note: xptest.Annotated(xp.AnnotationMustRestore, "true"), want: true},
 		"AnyValue":   {note: xptest.Annotated(xp.AnnotationMustRestore, ""), want: true},
 		"None":       {note: xptest.Annotated("theirs", "kept")},
@@ -162,11 +162,6 @@ func TestNotes(t *testing.T) {
 		if diff := cmp.Diff(bare, u); diff != "" || xp.HasBackupMetadata(u) {
 			t.Errorf("%s: StripBackupMetadata: -want, +got:\n%s", name, diff)
 		}
-	}
-	u := xptest.XR("x")
-	xp.SetMustInclude(u)
-	if u.GetAnnotations()[xp.AnnotationMustInclude] != "true" {
-		t.Errorf("Velero expects the exact value true; got %v", u.GetAnnotations())
 	}
 }
 

@@ -1,0 +1,265 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// A cache keeps what was read for each key.
+type cache[K comparable, V any] struct {
+	mu     sync.Mutex
+	values map[K]V
+}
+
+// get returns the value of a key, else what read returns, which it keeps unless read fails.
+func (c *cache[K, V]) get(key K, read func() (V, error)) (V, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if v, ok := c.values[key]; ok {
+		return v, nil
+	}
+	v, err := read()
+	if err != nil {
+		return *new(V), err
+	}
+	if c.values == nil {
+		c.values = map[K]V{}
+	}
+	c.values[key] = v
+
+	return v, nil
+}
+
+// An inventory lists the objects of a kind. It is made once, when the kind is first asked for.
+type inventory struct {
+	objects map[xp.ID]inventoried
+	// named are the MRs by external-name, or by their provider's id if they have no external-name.
+	named map[string][]xp.Managing
+}
+
+// An inventoried object existed when the inventory was made. It was being deleted, and
+// adoption.CanTakeOver was true.
+type inventoried struct{ exists, deleting, takeable bool }
+
+// Exists reports whether the object that r names existed when its inventory was made.
+func (c *Cluster) Exists(ctx context.Context, r xp.Ref) (bool, error) {
+	i, err := c.inventoryOf(ctx, r.GroupVersionKind())
+
+	return i.objects[r.ID()].exists, err
+}
+
+// ExistsNow reports whether the object that r names exists.
+func (c *Cluster) ExistsNow(ctx context.Context, r xp.Ref) (bool, error) {
+	_, err := c.Get(ctx, r)
+
+	return err == nil, ignoreUnserved(err)
+}
+
+// Deleting reports whether the object that r names was being deleted when its inventory was made.
+func (c *Cluster) Deleting(ctx context.Context, r xp.Ref) (bool, error) {
+	i, err := c.inventoryOf(ctx, r.GroupVersionKind())
+
+	return i.objects[r.ID()].deleting, err
+}
+
+// CanTakeOver reports whether adoption.CanTakeOver was true for the XR or claim that r names when
+// its inventory was made.
+func (c *Cluster) CanTakeOver(ctx context.Context, r xp.Ref) (bool, error) {
+	i, err := c.inventoryOf(ctx, r.GroupVersionKind())
+
+	return i.objects[r.ID()].takeable, err
+}
+
+// Named returns the MRs of a kind that had the external-name when its inventory was made.
+func (c *Cluster) Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
+	i, err := c.inventoryOf(ctx, gvk)
+
+	return i.named[externalName], err
+}
+
+func (c *Cluster) inventoryOf(ctx context.Context, gvk schema.GroupVersionKind) (inventory, error) {
+	return c.inventories.get(gvk.GroupKind(), func() (inventory, error) {
+		accounts := map[xp.Ref]xp.Ref{} // Thousands of MRs share one account, and so one copy of its strings.
+		i := inventory{objects: map[xp.ID]inventoried{}, named: map[string][]xp.Managing{}}
+		err := c.eachConverted(ctx, gvk, "", func(u *unstructured.Unstructured) {
+			i.objects[xp.RefTo(u).ID()] = inventoried{exists: true, deleting: u.GetDeletionTimestamp() != nil, takeable: adoption.CanTakeOver(u)}
+			name := u.GetAnnotations()[xp.AnnotationExternalName]
+			if name == "" {
+				name, _ = xp.ProviderID(u) // The MR manages that resource, although only its status has the id.
+			}
+			if name != "" {
+				m := xp.ManagingOf(u)
+				if _, ok := accounts[m.Account]; !ok {
+					accounts[m.Account] = m.Account
+				}
+				m.Account = accounts[m.Account]
+				i.named[name] = append(i.named[name], m)
+			}
+		})
+
+		return i, err
+	})
+}
+
+// A restoredIndex lists the objects of a kind that restores have created. It is made once.
+type restoredIndex struct {
+	// strays are the objects for which adoption.IsStray is true.
+	strays map[xp.ID]bool
+	// named are the namespaced MRs by external-name.
+	named map[string][]xp.Managing
+}
+
+// Moved returns the namespaced MRs of a kind that restores had created and that have the
+// external-name. It lists each kind once and caches the result.
+func (c *Cluster) Moved(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
+	b, err := c.restoredIndexOf(ctx, gvk)
+
+	return b.named[externalName], err
+}
+
+func (c *Cluster) restoredIndexOf(ctx context.Context, gvk schema.GroupVersionKind) (restoredIndex, error) {
+	return c.restoredIndexes.get(gvk.GroupKind(), func() (restoredIndex, error) {
+		b := restoredIndex{strays: map[xp.ID]bool{}, named: map[string][]xp.Managing{}}
+		err := c.eachConverted(ctx, gvk, velerov1.RestoreNameLabel, func(u *unstructured.Unstructured) {
+			if adoption.IsStray(u) {
+				b.strays[xp.RefTo(u).ID()] = true
+			}
+			if name := xp.Annotation(u, xp.AnnotationExternalName); name != "" && u.GetNamespace() != "" && xp.IsManaged(u) {
+				b.named[name] = append(b.named[name], xp.ManagingOf(u))
+			}
+		})
+
+		return b, err
+	})
+}
+
+// unconvertedTTL is for how long a kind that could not be converted is not listed again. A restore
+// may have thousands of its objects, and a webhook may take 30 s to time out.
+const unconvertedTTL = 10 * time.Second
+
+// An unreadableKind is a kind whose conversion failed when it was listed.
+type unreadableKind struct {
+	err error
+	at  time.Time
+}
+
+// eachConverted calls do with each object of a kind that has the label, none if the kind is not
+// served. It returns the last error if that was a failed conversion a moment ago.
+func (c *Cluster) eachConverted(ctx context.Context, gvk schema.GroupVersionKind, label string, do func(u *unstructured.Unstructured)) error {
+	c.mu.Lock()
+	last, failed := c.conversions[gvk]
+	c.mu.Unlock()
+	if failed && c.now().Sub(last.at) < unconvertedTTL {
+		return last.err
+	}
+	err := ignoreUnserved(c.Each(ctx, gvk, "", metav1.ListOptions{LabelSelector: label}, do))
+	if xp.IsConversion(err) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.conversions[gvk] = unreadableKind{err: err, at: c.now()}
+	}
+
+	return err
+}
+
+// Versions returns what the CRD of a kind defines as its versions. It reads the CRD of each kind
+// once. It returns the zero value if there is no CRD of the kind or the CRD may not be read.
+func (c *Cluster) Versions(ctx context.Context, gk schema.GroupKind) (xp.Versions, error) {
+	gvk, ok, err := c.Served(gk)
+	if err != nil || !ok {
+		return xp.Versions{}, err // The kind may be served later.
+	}
+	gvr, _, err := c.Resource(gvk)
+	if err != nil {
+		return xp.Versions{}, err
+	}
+
+	return c.versions.get(gk, func() (xp.Versions, error) {
+		crd, err := c.Get(ctx, xp.Ref{APIVersion: xp.KindCRD.GroupVersion().String(), Kind: xp.KindCRD.Kind, Name: gvr.GroupResource().String()})
+		switch {
+		case isUnserved(err), apierrors.IsForbidden(err): // An aggregated API server may serve the kind.
+			return xp.Versions{}, nil
+		case err != nil:
+			return xp.Versions{}, err
+		default:
+			return xp.VersionsFrom(crd), nil
+		}
+	})
+}
+
+// Owner returns the live object that an owner reference of an object in the namespace means, by
+// group, kind and name, whatever its UID is. It reads each existing owner once. The result belongs
+// to the caller, and has no status and no managedFields. Errors are those of Get.
+func (c *Cluster) Owner(ctx context.Context, ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error) {
+	r := xp.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: namespace, Name: ref.Name}
+	if _, namespaced, err := c.Resource(r.GroupVersionKind()); err != nil {
+		return nil, err
+	} else if !namespaced {
+		r.Namespace = "" // It is the same owner for objects of all namespaces.
+	}
+	c.mu.Lock()
+	kept, ok := c.owners[r.ID()]
+	c.mu.Unlock()
+	if ok {
+		u := &unstructured.Unstructured{}
+		if err := utiljson.Unmarshal(kept, &u.Object); err != nil {
+			return nil, fmt.Errorf("cannot read what was kept of %s: %w", r, err)
+		}
+
+		return u, nil
+	}
+	u, err := c.Get(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+
+	return u, c.keepOwner(u, r)
+}
+
+// maxOwnersSize is how many bytes of JSON the cache of owners has. Most owners have 2 KiB, and those
+// of a tenant can have 1.5 MiB each. What they own mostly follows right after them.
+const maxOwnersSize = 32 << 20
+
+// keepOwner caches an owner, and removes from it what Owner does not return.
+func (c *Cluster) keepOwner(u *unstructured.Unstructured, r xp.Ref) error {
+	for _, path := range [][]string{{"status"}, {"metadata", "managedFields"}, {"metadata", "annotations", corev1.LastAppliedConfigAnnotation}} {
+		unstructured.RemoveNestedField(u.Object, path...)
+	}
+	// A restore can have thousands of owners, and they are much smaller encoded.
+	kept, err := json.Marshal(u.Object)
+	if err != nil {
+		return fmt.Errorf("cannot keep %s: %w", r, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ownersSize += len(kept) - len(c.owners[r.ID()])
+	if c.ownersSize > maxOwnersSize {
+		clear(c.owners)
+		c.ownersSize = len(kept)
+	}
+	c.owners[r.ID()] = kept
+
+	return nil
+}
+
+// forgetOwners clears the cache of owners.
+func (c *Cluster) forgetOwners() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.owners)
+	c.ownersSize = 0
+}

@@ -1,0 +1,154 @@
+package live
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// investigate makes the Snapshot judge requested objects that another writer may have released.
+func (p *poll) investigate(o *observer) {
+	if o.requester.Restore == "" {
+		return
+	}
+	_, label, _ := strings.Cut(o.selector, "=")
+	o.snapshot.Investigate(adoption.Investigation{
+		Requester: o.requester, Label: label, Requested: o.isRequested,
+		Listed: func(r xp.Ref) bool {
+			return isListed(o.labelled, r.GroupVersionKind(), r.Namespace) || isListed(o.whole, r.GroupVersionKind(), r.Namespace)
+		},
+		Whole: func(r xp.Ref) bool { return isListed(o.whole, r.GroupVersionKind(), r.Namespace) },
+		Released: func(uid types.UID) bool {
+			// Crossplane may have been reconciling the object when its hold was put on again. Then
+			// the new hold is for what Crossplane was about to create.
+			return p.hasTaken(uid, stepRelease) && !p.hasTaken(uid, adoption.StepAgain)
+		},
+		Unmarked: func(uid types.UID) bool { return p.hasTaken(uid, adoption.StepAgain) },
+	})
+}
+
+// isRequested reports whether there is an operation for an object.
+func (o *observer) isRequested(id xp.ID) bool {
+	return slices.ContainsFunc(o.refs, func(r xp.Ref) bool { return r.ID() == id })
+}
+
+// keepLosses keeps the plans of objects that have lost something failed until the poll ends.
+func (p *poll) keepLosses() {
+	for id, plan := range p.plans {
+		if plan.Lost {
+			p.failed[id] = plan
+		} else if before, lost := p.failed[id]; lost {
+			plan.Lost, plan.Done, plan.Failed = true, false, before.Failed
+			p.plans[id] = plan
+		}
+	}
+}
+
+// reportLost reports, once for each requested object, what it has lost since its hold was removed,
+// and what a deleted MR has left behind.
+func (p *poll) reportLost(ctx context.Context, o *observer) {
+	losses := slices.DeleteFunc(adoption.Losses(o.snapshot, p.plans), func(n adoption.Notice) bool { return !o.isRequested(xp.RefTo(n.Target).ID()) })
+	for _, n := range append(losses, o.snapshot.LeftBehind()...) {
+		if _, seen := p.reportedLosses.LoadOrStore(n.Target.GetUID(), true); seen {
+			continue
+		}
+		p.log.WithFields(logrus.Fields{
+			"kind": n.Target.GetKind(), "namespace": n.Target.GetNamespace(), "name": n.Target.GetName(),
+			"reason": cmp.Or(p.plans[xp.RefTo(n.Target).ID()].Failed.Code, reason.DeletedWhileObserved), // An XR's composed MR has no Plan.
+		}).Error("Not adopted: " + n.Message)
+		p.record(ctx, n)
+	}
+}
+
+// withCauses returns a Plan with the probable causes of reconciles that have been pending for at
+// least the time after.
+func (c *Cluster) withCauses(plan adoption.Plan, w *adoption.Snapshot, after time.Duration, installed func() adoption.Installation) adoption.Plan {
+	for _, s := range plan.Pending {
+		if c.serverNow().Sub(s.Since) >= after {
+			plan = plan.Named(s, adoption.Stuck(w.Get(s.Ref), installed()))
+		}
+	}
+
+	return plan
+}
+
+// installationOnce returns a function that reads Crossplane's Deployment on its first call. An
+// installation that can't be read is not read again.
+func (c *Cluster) installationOnce(ctx context.Context, onError func(error)) func() adoption.Installation {
+	return sync.OnceValue(func() adoption.Installation {
+		i, err := c.Installation(ctx)
+		if err != nil {
+			i.Hidden = true
+			onError(err)
+		}
+
+		return i
+	})
+}
+
+// mostRefused is how many XRs a poll reads the Events of, and mostEvents how many of each.
+const (
+	mostRefused = 10
+	mostEvents  = 50
+)
+
+// explainRefused adds to plans of XRs why the API server refuses what they compose. Crossplane says
+// that only in Events.
+func (p *poll) explainRefused(ctx context.Context, w *adoption.Snapshot) {
+	read := 0
+	for id, plan := range p.plans {
+		n := slices.IndexFunc(plan.Waiting, adoption.IsRefused)
+		u := w.Get(xp.Ref{APIVersion: schema.GroupVersion{Group: id.Group, Version: "v1"}.String(), Kind: id.Kind, Namespace: id.Namespace, Name: id.Name})
+		if n < 0 || u == nil || !xp.IsComposite(u) || read == mostRefused {
+			continue
+		}
+		read++
+		said, err := p.cluster.refusalOf(ctx, u)
+		if err != nil {
+			p.log.WithField("object", xp.String(u)).WithError(err).Info("Cannot read why the API server refuses what it composes")
+		}
+		if said == "" {
+			continue
+		}
+		plan.Waiting = slices.Clone(plan.Waiting)
+		plan.Waiting[n] = adoption.WhyRefused(u, said)
+		p.plans[id] = plan
+	}
+}
+
+// refusalOf returns what the API server said last when it refused what an XR composes, "" if that is
+// not known.
+func (c *Cluster) refusalOf(ctx context.Context, xr *unstructured.Unstructured) (string, error) {
+	selector := fields.Set{"involvedObject.uid": string(xr.GetUID()), "type": eventWarning}.String()
+	namespace := cmp.Or(xr.GetNamespace(), metav1.NamespaceDefault)
+	events, err := c.client.Resource(resourceEvents).Namespace(namespace).List(ctx, metav1.ListOptions{FieldSelector: selector, Limit: mostEvents})
+	if err != nil {
+		return "", fmt.Errorf("cannot list the Events about %s: %w", xp.String(xr), err)
+	}
+	said, last := "", ""
+	for _, e := range events.Items {
+		message, _, _ := unstructured.NestedString(e.Object, "message")
+		at, _, _ := unstructured.NestedString(e.Object, "lastTimestamp")
+		of, _, _ := unstructured.NestedString(e.Object, "involvedObject", "uid")
+		if of == string(xr.GetUID()) && adoption.IsRefusal(message) && at >= last {
+			said, last = cut(message, maxMessage, "…"), at
+		}
+	}
+
+	return said, nil
+}
