@@ -154,7 +154,7 @@ func newMeter(t *testing.T, objects ...*unstructured.Unstructured) (*meter, *act
 	log.SetOutput(io.Discard)
 	log.AddHook(m)
 	cluster := live.NewCluster(m.client, m.discovery)
-	a := newActions(func() (*live.Cluster, error) { return cluster, nil }, func() string { return "" }, restoreitem.NewVeleroFeatures(func() []string { return nil }))
+	a := newActions(func() (*live.Cluster, error) { return cluster, nil }, func() string { return "" }, func() []string { return nil })
 
 	return m, a, log
 }

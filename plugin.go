@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"runtime/debug"
 	"sync"
 
@@ -10,8 +9,6 @@ import (
 	"github.com/vmware-tanzu/velero/pkg/plugin/framework"
 	"github.com/vmware-tanzu/velero/pkg/plugin/framework/common"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/backupitem"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/hooks"
@@ -34,7 +31,7 @@ func serve() {
 	debug.SetGCPercent(gcPercent)
 	flags := pflag.CommandLine
 	connect := sync.OnceValues(func() (*live.Cluster, error) { return live.Connect("", "") })
-	a := newActions(connect, modifiersOf(flags), restoreitem.NewVeleroFeatures(featuresOf(flags)))
+	a := newActions(connect, modifiersOf(flags), featuresOf(flags))
 	server := framework.NewServer().
 		BindFlags(flags).
 		RegisterBackupItemActionV2("velero.crossplane.io/tree", a.tree).
@@ -52,32 +49,22 @@ func serve() {
 // actions creates the actions of one backup or restore. Velero runs all of them in one process, so
 // they share the connection and what they read from the API server.
 type actions struct {
-	connect   func() (*live.Cluster, error)
-	resolver  func() (*backupitem.Resolver, error)
-	readiness func() (*restoreitem.Readiness, error)
-	requested *restoreitem.RequestedItems
-	xrds      *restoreitem.XRDCheck
-	modifiers func() string
-	features  *restoreitem.VeleroFeatures
-	logged    sync.Once
+	connect  func() (*live.Cluster, error)
+	resolver func() (*backupitem.Resolver, error)
+	shared   func() (restoreitem.Shared, error)
+	logged   sync.Once
 }
 
-func newActions(connect func() (*live.Cluster, error), modifiers func() string, features *restoreitem.VeleroFeatures) *actions {
+func newActions(connect func() (*live.Cluster, error), modifiers func() string, features func() []string) *actions {
 	return &actions{
-		connect:   connect,
-		resolver:  with(connect, func(c *live.Cluster) *backupitem.Resolver { return backupitem.NewResolver(c) }),
-		readiness: with(connect, func(c *live.Cluster) *restoreitem.Readiness { return restoreitem.NewReadiness(c) }),
-		requested: &restoreitem.RequestedItems{},
-		xrds: restoreitem.NewXRDCheck(restoreitem.XRDReaderFn(func(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
-			cluster, err := connect()
-			if err != nil {
-				return nil, err
+		connect:  connect,
+		resolver: with(connect, func(c *live.Cluster) *backupitem.Resolver { return backupitem.NewResolver(c) }),
+		shared: with(connect, func(c *live.Cluster) restoreitem.Shared {
+			return restoreitem.Shared{
+				Requested: &restoreitem.RequestedItems{}, XRDs: restoreitem.NewXRDCheck(c), Ready: restoreitem.NewReadiness(c),
+				Features: features, Modifiers: modifiers,
 			}
-
-			return cluster.Terminating(ctx, gk)
-		})),
-		modifiers: modifiers,
-		features:  features,
+		}),
 	}
 }
 
@@ -128,33 +115,26 @@ func (a *actions) block(log logrus.FieldLogger) (any, error) {
 func (a *actions) order(selector velero.ResourceSelector) common.HandlerInitializer {
 	return func(log logrus.FieldLogger) (any, error) {
 		a.logVersion(log)
-		cluster, err := a.connect()
+		shared, err := a.shared()
 		if err != nil {
 			return nil, err
 		}
-		readiness, err := a.readiness()
+		cluster, err := a.connect()
 
-		return restoreitem.NewOrder(
-			selector, cluster, a.requested, log,
-			restoreitem.WithClaimKinds(cluster),
-			restoreitem.WithXRDCheck(a.xrds),
-			restoreitem.WithReadiness(readiness),
-		), err
+		return restoreitem.NewOrder(selector, cluster, log, shared), err
 	}
 }
 
 func (a *actions) adopt(selector velero.ResourceSelector) common.HandlerInitializer {
 	return func(log logrus.FieldLogger) (any, error) {
+		shared, err := a.shared()
+		if err != nil {
+			return nil, err
+		}
 		cluster, err := a.connect()
-		adopter := live.NewAdopter(cluster, log).OnStep(a.requested.OnStep)
+		adopter := live.NewAdopter(cluster, log).OnStep(shared.Requested.OnStep)
 
-		return restoreitem.NewAdopt(
-			selector, cluster, adopter, log,
-			restoreitem.WithXRDCheck(a.xrds),
-			restoreitem.WithRequestedItems(a.requested),
-			restoreitem.WithVeleroFeatures(a.features),
-			restoreitem.WithModifiers(a.modifiers),
-		), err
+		return restoreitem.NewAdopt(selector, cluster, adopter, log, shared), err
 	}
 }
 

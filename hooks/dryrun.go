@@ -141,12 +141,13 @@ func applyResults(against *report.DryRunResult, trees []*report.Node, results []
 	never, unselected := map[string]int{}, map[string]int{}
 	for _, f := range results {
 		against.Counts[f.Outcome.Action]++
+		isExpected := f.Outcome.Action == report.Create || f.Outcome.Action == report.Exists && !placed.Has(f.Item.ID())
 		switch {
 		case f.Outcome.Code == reason.NeverRestored:
 			never[f.Resource]++
 		case f.Outcome.Code == reason.NotSelected:
 			unselected[f.Resource]++
-		case isNotable(f, placed.Has(f.Item.ID())):
+		case !isExpected || f.Outcome.Reason != "":
 			against.Items = append(against.Items, f)
 		}
 		if f.Outcome.Action == report.Refuse && !known.Has(f.Item.ID()) {
@@ -172,11 +173,4 @@ func inOneLine(counts map[string]int, code reason.Code, format string) []report.
 	}
 
 	return all
-}
-
-// isNotable reports whether the report lists the result of an item. placed items are in a tree.
-func isNotable(f report.ItemResult, placed bool) bool {
-	isPlain := f.Outcome.Action == report.Create || f.Outcome.Action == report.Exists && !placed
-
-	return !isPlain || f.Outcome.Reason != ""
 }

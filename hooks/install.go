@@ -13,9 +13,6 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 )
 
-// defaultTarget is where "velero plugin add" mounts Velero's plugin directory.
-const defaultTarget = "/target"
-
 func newInstall(o *options) *cobra.Command {
 	target := ""
 	c := &cobra.Command{
@@ -44,7 +41,8 @@ and no network.`,
 			return nil
 		},
 	}
-	c.Flags().StringVar(&target, "target", defaultTarget, "directory to copy this program to")
+	// "velero plugin add" mounts Velero's plugin directory at /target.
+	c.Flags().StringVar(&target, "target", "/target", "directory to copy this program to")
 	_ = c.MarkFlagDirname("target") // It fails only without the flag.
 
 	return c
@@ -60,10 +58,10 @@ func install(program, dir string) (string, error) {
 		return "", reason.InstallFailed.Errorf("cannot install into %s: %w; %s", dir, errors.Unwrap(err), hintFor(err))
 	}
 	defer func() { _, _ = beside.Close(), os.Remove(beside.Name()) }() // After a successful copy neither does anything.
-	if err := copyProgram(beside, program); err != nil {
-		return "", reason.InstallFailed.Errorf("cannot install %s: %w", to, err)
+	if err = copyProgram(beside, program); err == nil {
+		err = os.Rename(beside.Name(), to)
 	}
-	if err := os.Rename(beside.Name(), to); err != nil {
+	if err != nil {
 		return "", reason.InstallFailed.Errorf("cannot install %s: %w", to, err)
 	}
 
@@ -81,13 +79,7 @@ func copyProgram(file *os.File, program string) error {
 	}
 	defer func() { _ = from.Close() }()
 	_, err = io.Copy(file, from)
-	if err == nil {
-		err = file.Sync()
-	}
-	if err == nil {
-		err = file.Chmod(executableMode)
-	}
-	if err := errors.Join(err, file.Close()); err != nil {
+	if err := errors.Join(err, file.Sync(), file.Chmod(executableMode), file.Close()); err != nil {
 		return fmt.Errorf("cannot copy %s: %w", program, err)
 	}
 

@@ -70,18 +70,14 @@ func (o *options) print(r *report.Report, out output) error {
 		r = &fewer
 	}
 	width, terminal := widthOf(o.Out)
+	isColourful := terminal && os.Getenv("NO_COLOR") == "" && !isDumb() // See no-color.org.
 
-	return printer.Print(rawWriter(o.Out), r, out.format, printer.Options{Width: width, Colour: terminal && isColourful()})
+	return printer.Print(rawWriter(o.Out), r, out.format, printer.Options{Width: width, Colour: isColourful})
 }
 
 // hasProblem reports whether an object in a tree has a problem or a warning.
 func hasProblem(n *report.Node) bool {
 	return len(n.Problems) > 0 || slices.ContainsFunc(n.Children, hasProblem)
-}
-
-// isColourful reports whether the environment allows colours on a terminal (no-color.org).
-func isColourful() bool {
-	return os.Getenv("NO_COLOR") == "" && !isDumb()
 }
 
 // isDumb reports whether the terminal shows text only.

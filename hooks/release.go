@@ -257,7 +257,8 @@ func (r *release) printReport(survey *live.Survey, timeout error) error {
 	if err := r.print(rep, r.out); err != nil {
 		return err
 	}
-	if timeout != nil && r.holds.unfinished() {
+	unfinished := func(h *held) bool { return h.Result == report.StillHeld || h.Result == report.Unproven }
+	if timeout != nil && slices.ContainsFunc(r.holds.due(), unfinished) {
 		return &exit{code: ExitTimeout, err: reason.TimedOut.Errorf("cannot wait longer than %s: check above what it waits for, then run it again", r.timeout)}
 	}
 

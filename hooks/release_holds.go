@@ -268,8 +268,3 @@ func (s *holds) problems() []report.Problem {
 
 	return problems
 }
-
-// unfinished reports whether a longer timeout could help.
-func (s *holds) unfinished() bool {
-	return slices.ContainsFunc(s.due(), func(h *held) bool { return h.Result == report.StillHeld || h.Result == report.Unproven })
-}

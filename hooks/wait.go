@@ -1,7 +1,6 @@
 package hooks
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"github.com/vmware-tanzu/velero/pkg/label"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
@@ -198,9 +196,11 @@ func (w *wait) printReport(ctx context.Context, f findings, failure error) error
 		return exitFor(r.Failing(false))
 	case err != nil && failure != nil:
 		fmt.Fprintln(w.Err, "warning: there is no report:", messageOf(err))
+	case err != nil:
+		return err
 	}
 
-	return cmp.Or(failure, err)
+	return failure
 }
 
 // follow looks until all is adopted, the Restore has ended, the time is up or ctx is done.
@@ -220,7 +220,7 @@ func (w *wait) follow(ctx context.Context) (findings, error) {
 		}
 		show(f)
 		isDone, isLate := len(f.pending) == 0, !time.Now().Before(deadline)
-		hasEnded := f.restore != nil && !diagnosis.IsUnderWay(f.restore.Phase)
+		hasEnded := f.hasEnded()
 		canChange := slices.ContainsFunc(f.pending, func(p pending) bool { return !p.stays })
 		hasSettled := !ended.IsZero() && (!canChange || time.Since(ended) >= w.settle)
 		switch {

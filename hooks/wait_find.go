@@ -71,6 +71,9 @@ func (w *wait) find(ctx context.Context) findings {
 	return f
 }
 
+// hasEnded reports whether the Restore has ended.
+func (f *findings) hasEnded() bool { return f.restore != nil && !diagnosis.IsUnderWay(f.restore.Phase) }
+
 // howEnded returns how the Restore has ended, with its errors and with what stays held; nil if it is
 // Completed and everything is adopted.
 func (w *wait) howEnded(f findings) error {

@@ -47,7 +47,7 @@ func TestOrderRequestsActivations(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, hook := logtest.NewNullLogger()
-			out, err := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log).Execute(inputFor(tc.item, &velerov1.Restore{Spec: tc.spec}))
+			out, err := NewOrder(Crossplane(), kindsFn(served), log, Shared{}).Execute(inputFor(tc.item, &velerov1.Restore{Spec: tc.spec}))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -2,6 +2,7 @@ package restoreitem
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -23,8 +24,6 @@ import (
 // A Cluster is the cluster that Adopt restores to.
 type Cluster interface { //nolint:interfacebloat // It is what a restore asks of one cluster.
 	setting.Source
-	LiveWriter
-	Inventory
 
 	// ServerTime returns what the API server's clock showed when this machine's showed own.
 	ServerTime(own time.Time) time.Time
@@ -33,40 +32,22 @@ type Cluster interface { //nolint:interfacebloat // It is what a restore asks of
 	// Owner returns the live object that an owner reference of an item in the namespace means. If
 	// there is none, apierrors.IsNotFound or meta.IsNoMatchError is true of the error.
 	Owner(ctx context.Context, ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error)
-}
-
-// An Inventory reads live objects.
-type Inventory interface { //nolint:interfacebloat // Each question is about the same lists.
-	Requests
-
 	// Exists reports whether r existed when its kind was first read.
 	Exists(ctx context.Context, r xp.Ref) (bool, error)
 	// ExistsNow reports whether r exists. It takes a request.
 	ExistsNow(ctx context.Context, r xp.Ref) (bool, error)
-	// Composing returns the XRs of a kind that run on the Composition, have composed something and
-	// have no hold.
+	// Composing returns the XRs of a kind without a hold that have composed on the Composition.
 	Composing(ctx context.Context, key adoption.Key, gvk schema.GroupVersionKind, composition string) ([]xp.Ref, error)
 	// Named returns the MRs of a kind that had the external-name when the kind was first read.
 	Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error)
-	// Moved returns the namespaced MRs of a kind that restores had created with the external-name
-	// when the kind was first read.
+	// Moved is Named for namespaced MRs that restores had created.
 	Moved(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error)
 	// IsReconciled reports whether Crossplane or a provider reconciles a kind.
 	IsReconciled(ctx context.Context, gvk schema.GroupVersionKind) (bool, error)
-}
-
-// Requests read what a user asks of a restore.
-type Requests interface {
 	// ConfigMap returns the data of a ConfigMap.
 	ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error)
 	// Restore returns a Restore with all its fields.
 	Restore(ctx context.Context, namespace, name string) (*unstructured.Unstructured, error)
-}
-
-// A LiveWriter changes live objects that would conflict with what a restore brings, or that an
-// earlier restore left unfinished.
-type LiveWriter interface {
-	Takeover
 
 	// ReturnStatus writes those fields of the status that r lacks and is held for. It ignores a
 	// mark that was not signed with the key.
@@ -74,26 +55,19 @@ type LiveWriter interface {
 	// ReturnManagers writes the item's field managers back to the live object r, if an earlier
 	// restore was stopped before it did.
 	ReturnManagers(ctx context.Context, item *unstructured.Unstructured, r xp.Ref) error
-}
-
-// A Takeover takes over what another writer created before the restore.
-type Takeover interface {
-	// CanTakeOver reports whether the claim r had no XR and no hold, and was no restore's, when its
-	// kind was first read.
+	// CanTakeOver reports whether the claim r had no XR, no hold and no restore when first read.
 	CanTakeOver(ctx context.Context, r xp.Ref) (bool, error)
 	// TakeOver gives the live XR or claim r the item's composed resources and the labels, and holds
-	// it, if it has composed nothing yet. It returns the changed object as Owner does, nil if it
-	// changed nothing.
+	// it, if it has composed nothing yet. It returns the changed object; nil if it changed nothing.
 	TakeOver(
 		ctx context.Context, key adoption.Key, item *unstructured.Unstructured, r xp.Ref, of adoption.Hold, labels map[string]string,
 	) (*unstructured.Unstructured, error)
 }
 
-// Adopt restores the owner references of an item. It holds XRs, claims and MRs that are not safe to
-// reconcile yet; its operation releases them. It runs after Order, so an owner in the backup is
-// live already.
+// Adopt restores the owner references of an item, whose owners are live after Order. It holds XRs,
+// claims and MRs that are not safe to reconcile yet; its operation releases them.
 type Adopt struct {
-	shared
+	Shared
 
 	selector velero.ResourceSelector
 	cluster  Cluster
@@ -103,18 +77,16 @@ type Adopt struct {
 	now func() time.Time
 
 	settings func(of metav1.Object) (setting.Settings, error)
-	// skipped are the kinds that the log names as not restored.
-	skipped sync.Map
-	// keptAsLive are the kinds of which a note reports that live objects stay as they are.
-	keptAsLive sync.Map
+	// skipped are the kinds that the log names as not restored, and keptAsLive those of which a note
+	// reports that live objects stay as they are.
+	skipped, keptAsLive table[schema.GroupKind, bool]
 	// warnedUnreadable is true once a note reports that the settings are unreadable.
 	warnedUnreadable bool
-	// refused are the objects that were not restored, because Crossplane reconciles their XR
-	// without them.
-	refused    sync.Map
+	// refused are the objects that were not restored because of their XR.
+	refused    table[xp.ID, bool]
 	remembered rememberedXRs
 	// missingSecrets are the missing Secrets of providers that notes name.
-	missingSecrets sync.Map
+	missingSecrets table[xp.ID, bool]
 	results        results
 	// rules are the resource modifiers for the Restore, nil until they are read.
 	modifying sync.Mutex
@@ -124,9 +96,9 @@ type Adopt struct {
 var _ riav2.RestoreItemAction = &Adopt{}
 
 // NewAdopt returns the action for what the selector selects. It serves one restore.
-func NewAdopt(selector velero.ResourceSelector, cluster Cluster, adopter Adopter, log logrus.FieldLogger, options ...Option) *Adopt {
+func NewAdopt(selector velero.ResourceSelector, cluster Cluster, adopter Adopter, log logrus.FieldLogger, shared Shared) *Adopt {
 	return &Adopt{
-		shared: sharedBy(options), selector: selector, cluster: cluster, adopter: adopter, log: log, settings: setting.Of(cluster),
+		Shared: shared.complete(), selector: selector, cluster: cluster, adopter: adopter, log: log, settings: setting.Of(cluster),
 		now: func() time.Time { return cluster.ServerTime(time.Now()) },
 	}
 }
@@ -139,20 +111,16 @@ func (a *Adopt) AppliesTo() (velero.ResourceSelector, error) { return a.selector
 
 // Execute returns the item to create, and the ID of an operation if the item is held.
 func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.RestoreItemActionExecuteOutput, error) {
-	i := &item{
-		Unstructured: &unstructured.Unstructured{Object: input.Item.UnstructuredContent()},
-		original:     &unstructured.Unstructured{Object: input.ItemFromBackup.UnstructuredContent()},
-		restore:      input.Restore,
-		remarks:      a.remarks,
-	}
-	a.warned.begin()
-	a.requested.restored(i.original)
-	i.namespace, i.early = targetNamespace(i.GetNamespace(), i.restore), a.requested.isEarly(i.original)
-	i.log = a.log.WithFields(logrus.Fields{"kind": i.GetKind(), "namespace": i.GetNamespace(), "name": i.GetName()})
+	i := newItem(input, a.log)
+	a.Requested.restored(i.original)
+	i.early = a.Requested.early.has(i.itemName())
 	out, err := a.execute(i)
+	a.remarks(i.remarks)
 	if err == nil {
 		i.note(out)
-		a.expectSecrets(i, out)
+		if out.WaitForAdditionalItems {
+			a.Requested.expect(i.original, out.AdditionalItems, true) // Velero comes to the Secret next.
+		}
 		a.warnedUnreadable = a.warnedUnreadable || i.unreadable
 	}
 
@@ -166,15 +134,13 @@ func (a *Adopt) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error)
 		return nil, err
 	}
 	if why != "" {
-		return a.skipRebuilt(i, why)
+		return a.skip(i, why)
 	}
 	removed := i.removeDeletionAttempt()
-	fresh, err := a.isFresh(i)
-	if err != nil {
+	if i.fresh, err = a.isFresh(i); err != nil {
 		return nil, err
 	}
-	i.fresh = fresh
-	if !i.isOfCrossplane() && !fresh {
+	if !i.isOfCrossplane() && !i.fresh {
 		return a.bringOther(i, removed)
 	}
 	if err := xp.CheckMetadata(i.original); err != nil {
@@ -187,17 +153,18 @@ func (a *Adopt) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error)
 // bringBack is execute for an item that Crossplane or a provider uses.
 func (a *Adopt) bringBack(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	// XRDCheck may have refused the item's controller since 1-order ran.
-	if err := a.xrds.check(i.original, i.namespace); err != nil {
+	if err := a.XRDs.check(i.original, i.namespace); err != nil {
 		return nil, err
 	}
-	if err := a.applySettings(i); err != nil {
-		return nil, fmt.Errorf("cannot restore %s: %w", xp.String(i.original), err)
+	for _, prepare := range []func(*item) error{a.readSettings, a.recoverName, a.returnStatus, a.remember} {
+		if err := prepare(i); err != nil {
+			return nil, fmt.Errorf("cannot restore %s: %w", xp.String(i.original), err)
+		}
 	}
-	if out, err := a.handleLive(i); err != nil || out != nil {
-		return out, err
-	}
-	if out, err := a.copy(i); err != nil || out != nil {
-		return out, err
+	for _, rule := range []func(*item) (*velero.RestoreItemActionExecuteOutput, error){a.takeOverClaim, a.keepLive, a.copy} {
+		if out, err := rule(i); err != nil || out != nil {
+			return out, err
+		}
 	}
 
 	return a.adopt(i)
@@ -227,29 +194,45 @@ func (a *Adopt) isFresh(i *item) (bool, error) {
 	}
 }
 
-// applySettings reads the settings, recovers the external-name, and restores the status that an
-// earlier restore left out.
-func (a *Adopt) applySettings(i *item) error {
-	settings, err := a.settingsFor(i)
-	if err != nil {
+// unreadSettings returns settings that hold everything until a user looks. To restore nothing would
+// lose more. To ignore a setting like hold=all could do what it prevents.
+func unreadSettings() setting.Settings {
+	return setting.Settings{Clone: setting.Hold, Hold: setting.HoldAll, KindTimeout: setting.DefaultKindTimeout}
+}
+
+// isUnreadable reports whether there are settings that can't be read.
+func isUnreadable(err error) bool {
+	_, invalid := errors.AsType[setting.InvalidError](err)
+
+	return invalid
+}
+
+// readSettings reads the settings. If they can't be read, it holds everything, and notes that once.
+func (a *Adopt) readSettings(i *item) (err error) {
+	if i.settings, err = a.settings(i.restore); !isUnreadable(err) {
 		return err
 	}
-	i.settings = settings
-	if err := a.recoverName(i); err != nil {
-		return err
+	i.settings = unreadSettings()
+	if !a.warnedUnreadable {
+		i.unreadable = true
+		i.fail(reason.HeldForSettings.Messagef("%s; so the restore ignores all settings and holds all objects of Crossplane, as with %s=%s. Correct the settings "+
+			"for the next restore. If this one needs none, run: %s", reason.ErrorMessage(err), setting.NameHold, setting.HoldAll,
+			xp.NewCommand(xp.Program, "release", "--restore").On(i.restoreName())))
 	}
 
-	return a.returnStatus(i)
+	return nil
 }
 
 // adopt writes the item's owner references, and holds what must not be reconciled yet.
 func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
-	if left, err := a.leavesOut(i); err != nil || left {
-		return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore(), err
+	for _, leavesOut := range []func(*item) (bool, error){a.refuses, a.movesOthers} {
+		if left, err := leavesOut(i); err != nil || left {
+			return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore(), err
+		}
 	}
 	unlabelled := i.removeLabels()
 	a.findInputs(i)
-	held := i.holdOf(i.settings)
+	held := i.holdOf()
 	i.warnOfStatus()
 	if held == nil || i.settings.Hold == setting.HoldNone {
 		i.warnOfIdentity()
@@ -279,36 +262,26 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	out := velero.NewRestoreItemActionExecuteOutput(i.Unstructured)
 	out.OperationID = operation
 	if held != nil || xp.IsComposite(i.original) {
-		a.requestSecrets(i, out)
+		a.requestSecret(i, out)
 	}
 
 	return out, nil
 }
 
-// leavesOut reports whether the restore must not create an item, and warns or fails with the reason.
-func (a *Adopt) leavesOut(i *item) (bool, error) {
-	if refused, err := a.refuses(i); err != nil || refused {
-		return refused, err
-	}
-
-	return a.movesOthers(i)
-}
-
-// prepare makes the changes that must precede creation. It returns the ID of the operation that
-// follows, "" if there is none.
+// prepare changes what must not be created as it is, and returns the ID of its operation, if any.
 func (a *Adopt) prepare(i *item, held *adoption.Hold) (operation string, err error) {
 	switch {
 	case xp.IsRevision(i.original):
-		err = a.numberRevision(i)
+		return "", a.numberRevision(i)
 	case xp.IsSchedule(i.original) && !xp.IsPaused(i.original):
-		err = a.holdSchedule(i)
+		return "", a.holdSchedule(i)
 	case i.isHeld():
-		operation, err = a.hold(i)
+		return a.hold(i)
 	case held != nil:
-		operation, err = a.holdManaged(i, *held)
+		return a.holdManaged(i, *held)
+	default:
+		return "", nil
 	}
-
-	return operation, err
 }
 
 // refuses writes the item's owner references and reports whether the item must not be restored.
@@ -342,8 +315,7 @@ func (a *Adopt) holdSchedule(i *item) error {
 	return nil
 }
 
-// isAdopted reports whether this restore holds the XR that composes the item. The XR's operation
-// then covers the item.
+// isAdopted reports whether this restore holds the item's XR, whose operation then covers it.
 func (a *Adopt) isAdopted(i *item) (bool, error) {
 	ref, ok := i.controller()
 	if !ok {
@@ -358,10 +330,9 @@ func (a *Adopt) isAdopted(i *item) (bool, error) {
 	return h != nil && h.Clone == "" && h.Restore == i.restoreName(), err
 }
 
-// AreAdditionalItemsReady notes that Velero has been to the connection secrets that Execute has
-// requested.
+// AreAdditionalItemsReady notes that Velero has been to the requested connection secrets.
 func (a *Adopt) AreAdditionalItemsReady([]velero.ResourceIdentifier, *velerov1.Restore) (bool, error) {
-	a.requested.restoredSecrets()
+	a.Requested.restoredSecrets()
 
 	return true, nil
 }

@@ -37,7 +37,7 @@ func TestAdoptMovesNoLiveXR(t *testing.T) {
 			left: []string{"XOrder theirs", "apply it yourself", "[CompositionLeftOut]"},
 		},
 		"Many": {
-			reason: "A note names a few.", restore: restoreOfTeamA(), left: []string{"XOrder a, XOrder b, XOrder c, 1 more"},
+			reason: "A note names a few.", restore: restoreOfTeamA(), left: []string{"XOrder a, XOrder b, XOrder c and 1 more"},
 			live: live(xptest.With(composing, xptest.Field("a", "metadata", "name")), xptest.With(composing, xptest.Field("b", "metadata", "name")),
 				xptest.With(composing, xptest.Field("c", "metadata", "name")), xptest.With(composing, xptest.Field("d", "metadata", "name"))),
 		},

@@ -18,9 +18,6 @@ import (
 const choices = "Delete the copy and restore again with the annotation " + setting.Prefix + setting.NameClone + "=observe or =new on the Restore, or delete " +
 	"the original first and keep its external resources"
 
-// fieldOriginal is the log field that names the original of a copy.
-const fieldOriginal = "original"
-
 // A liveDuplicate is a live object that manages or composes what an item would.
 type liveDuplicate struct {
 	xp.Ref
@@ -46,13 +43,12 @@ func (a *Adopt) copy(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 		return nil, err
 	}
 
-	return a.clone(i, *of, i.settings.Clone)
+	return a.clone(i, *of)
 }
 
-// cloneOf returns the live object of which the item is a copy in a restore to another namespace,
-// nil if there is none. An XR or a claim is a copy of its original. A composed resource or a
-// connection secret is one if its original controller is live, and an MR if any other MR manages
-// the same external resource.
+// cloneOf returns the live object of which the item is a copy in another namespace, nil if there is
+// none: its original, if it is an XR or a claim; its original controller, if it is composed or a
+// connection secret; any other MR that manages the same external resource.
 func (a *Adopt) cloneOf(i *item) (*liveDuplicate, error) {
 	if i.namespace == i.GetNamespace() {
 		return nil, nil //nolint:nilnil // It is not a copy.
@@ -67,11 +63,9 @@ func (a *Adopt) cloneOf(i *item) (*liveDuplicate, error) {
 		originals = append(originals, xp.Ref{APIVersion: c.APIVersion, Kind: c.Kind, Namespace: i.GetNamespace(), Name: c.Name})
 	}
 	for _, o := range originals {
-		live, err := a.cluster.Exists(context.Background(), o)
-		if err != nil {
+		if live, err := a.cluster.Exists(context.Background(), o); err != nil {
 			return nil, apiErrorf("cannot find out whether %s is a copy of something alive: %w", self, err)
-		}
-		if live {
+		} else if live {
 			return &liveDuplicate{Ref: o}, nil
 		}
 	}
@@ -83,28 +77,21 @@ func (a *Adopt) cloneOf(i *item) (*liveDuplicate, error) {
 	if err != nil {
 		return nil, apiErrorf("cannot find out who else manages the external resource of %s: %w", self, err)
 	}
-
-	return i.duplicateAmong(named), nil
-}
-
-// duplicateAmong returns an MR among named that manages the item's external resource, nil if none
-// does. An external-name identifies that only within an account, and an MR that only observes does
-// no harm. In the item's original namespace the name is enough: the original may have another name
-// or ProviderConfig there by now.
-func (i *item) duplicateAmong(named []xp.Managing) *liveDuplicate {
+	// An external-name is known within an account, and an MR that only observes does no harm. In the
+	// original namespace the name is enough: the original may have another account by now.
 	var found *liveDuplicate
 	account := i.providerConfig()
 	for _, m := range named {
 		switch {
 		case m.ID() == i.self().ID(): // An item that is restored again is no copy of itself.
 		case m.Namespace == i.GetNamespace():
-			return &liveDuplicate{Ref: m.Ref}
+			return &liveDuplicate{Ref: m.Ref}, nil
 		case m.Account == account && !m.Observes && found == nil:
 			found = &liveDuplicate{Ref: m.Ref, foreign: true}
 		}
 	}
 
-	return found
+	return found, nil
 }
 
 // movedTo returns an MR that an earlier restore created in another namespace and that manages the
@@ -140,11 +127,12 @@ func (i *item) providerConfig() xp.Ref {
 	return account
 }
 
-// clone restores a copy of a live object in the given mode.
-func (a *Adopt) clone(i *item, of liveDuplicate, mode setting.Clone) (*velero.RestoreItemActionExecuteOutput, error) {
-	i.log = i.log.WithField(fieldOriginal, of.String())
+// clone restores a copy of a live object in the mode of the settings.
+func (a *Adopt) clone(i *item, of liveDuplicate) (*velero.RestoreItemActionExecuteOutput, error) {
+	i.log = i.log.WithField("original", of.String())
+	mode := i.settings.Clone
 	if of.foreign || mode == setting.New || i.isHeld() || xp.IsManaged(i.original) {
-		i.remarks.add(remark{copied: true})
+		i.remarks = append(i.remarks, remark{copied: true})
 	}
 	switch {
 	case of.foreign:
@@ -169,8 +157,7 @@ func (a *Adopt) clone(i *item, of liveDuplicate, mode setting.Clone) (*velero.Re
 	}
 }
 
-// cloneObserving restores a copy of an MR that only observes. If its kind can't do that, the copy
-// is held.
+// cloneObserving restores a copy of an MR that only observes, or is held if its kind can't do that.
 func (a *Adopt) cloneObserving(i *item, of liveDuplicate) (*velero.RestoreItemActionExecuteOutput, error) {
 	if !xp.HasPolicies(i.original) {
 		return a.holdClone(i, of.Ref, reason.CopyOfAnother.Messagef("it is a copy of %s, and its kind has no managementPolicies with which it could only observe "+
@@ -216,7 +203,6 @@ func (a *Adopt) holdDuplicate(i *item, other xp.Ref) (*velero.RestoreItemActionE
 		"the other to observe only, then delete this one and restore again", other, with))
 }
 
-// holdBecauseOf holds an item because of a live object.
 func (a *Adopt) holdBecauseOf(i *item, of xp.Ref, why reason.Message) (*velero.RestoreItemActionExecuteOutput, error) {
 	if err := a.putHold(i, adoption.Hold{Clone: of.String(), Reason: why.String()}); err != nil {
 		return nil, err
@@ -226,7 +212,7 @@ func (a *Adopt) holdBecauseOf(i *item, of xp.Ref, why reason.Message) (*velero.R
 	}))
 	xp.StripBackupMetadata(i.Unstructured)
 	withCode(i.log, why).Warnf("Restored and held: %s", why)
-	i.remarks.add(remark{Message: why, warns: true})
+	i.remarks = append(i.remarks, remark{Message: why, warns: true})
 	out := velero.NewRestoreItemActionExecuteOutput(i.Unstructured)
 	if i.isHeld() || !xp.IsComposed(i.original) {
 		out.OperationID = operationID(i.self()) // The operation fails, so that the restore does not look complete. That of an XR covers what it composes.
@@ -241,15 +227,14 @@ func (a *Adopt) cloneNew(i *item, of xp.Ref) (*velero.RestoreItemActionExecuteOu
 	if err := adoption.RemoveBackedUpHold(i.Unstructured); err != nil {
 		return nil, err
 	}
-	annotations := i.GetAnnotations()
 	switch {
 	case xp.IsComposed(i.original) || xp.IsConnectionSecret(i.original):
 		why := reason.CopyCreates.Messagef("It is not restored: it belongs to %s, and the copy of that creates its own", of)
 		withCode(i.log, why).Info(why)
-		i.remarks.add(remark{Message: why})
+		i.remarks = append(i.remarks, remark{Message: why})
 
 		return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore(), nil
-	case xp.IsManaged(i.original) && annotations[xp.AnnotationExternalName] == i.GetName():
+	case xp.IsManaged(i.original) && xp.Annotation(i.Unstructured, xp.AnnotationExternalName) == i.GetName():
 		return a.holdClone(i, of, reason.CopyOfAnother.Messagef("it is a copy of %s with the same name, which is also that of the external resource. If you need "+
 			"another one, create a managed resource with another name", of))
 	case xp.IsComposite(i.original):
@@ -258,9 +243,8 @@ func (a *Adopt) cloneNew(i *item, of xp.Ref) (*velero.RestoreItemActionExecuteOu
 		unstructured.RemoveNestedField(i.Object, "spec", "resourceRef")
 	}
 	for _, name := range []string{xp.AnnotationExternalName, xp.AnnotationCreatePending, xp.AnnotationCreateSucceeded, xp.AnnotationCreateFailed} {
-		delete(annotations, name)
+		unstructured.RemoveNestedField(i.Object, "metadata", "annotations", name)
 	}
-	i.SetAnnotations(annotations)
 	xp.StripBackupMetadata(i.Unstructured)
 	i.warn(reason.CopyCreates.Messagef("It is a copy of %s, which exists, and creates external resources of its own", of))
 	out := velero.NewRestoreItemActionExecuteOutput(i.Unstructured)

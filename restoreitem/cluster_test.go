@@ -3,6 +3,7 @@ package restoreitem
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -222,7 +223,7 @@ func adopt(t *testing.T, c *cluster, item *unstructured.Unstructured, restore *v
 func adoptLogged(t *testing.T, c *cluster, item *unstructured.Unstructured, restore *velerov1.Restore) (adopted, []*logrus.Entry) {
 	t.Helper()
 	log, hook := logtest.NewNullLogger()
-	a := NewAdopt(Crossplane(), c, nil, log)
+	a := NewAdopt(Crossplane(), c, nil, log, Shared{})
 	a.now = at(5)
 	before := item.DeepCopy()
 	out, err := a.Execute(inputFor(item, restore))
@@ -230,7 +231,7 @@ func adoptLogged(t *testing.T, c *cluster, item *unstructured.Unstructured, rest
 	if out != nil {
 		// Notes have tests of their own.
 		operation := *out
-		id, note := cutNote(out.OperationID)
+		id, note, _ := strings.Cut(out.OperationID, noteAfter)
 		progress := velero.OperationProgress{}
 		if noteText(out.OperationID, &progress) {
 			id = ""

@@ -66,7 +66,7 @@ func TestReadinessChecksCreatedVersion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := only("v1")
 			log, _ := logtest.NewNullLogger()
-			o := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log, WithReadiness(c.readiness()))
+			o := NewOrder(Crossplane(), kindsFn(served), log, Shared{Ready: c.readiness()})
 			if _, err := o.Execute(inputFor(tc.item, restoreOf(nil))); (err != nil) != tc.refused {
 				t.Errorf("%s: %v", tc.reason, err)
 			}

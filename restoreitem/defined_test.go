@@ -27,7 +27,7 @@ func TestOrderAwaitsTheKind(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason        string
-		before, after ResourceMapperFn
+		before, after kindsFn
 		item          *unstructured.Unstructured
 		want          want
 	}{
@@ -43,7 +43,7 @@ func TestOrderAwaitsTheKind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			mapper := tc.before
 			log, _ := logtest.NewNullLogger()
-			o := NewOrder(Crossplane(), ResourceMapperFn(func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) { return mapper(gvk) }), &RequestedItems{}, log)
+			o := NewOrder(Crossplane(), kindsFn(func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) { return mapper(gvk) }), log, Shared{})
 			execute := func() *velero.RestoreItemActionExecuteOutput {
 				out, err := o.Execute(inputFor(tc.item, &velerov1.Restore{}))
 				if err != nil {
@@ -75,7 +75,7 @@ func TestOrderAwaitsBothKindsOfAnXRD(t *testing.T) {
 		return served(gvk)
 	}
 	log, _ := logtest.NewNullLogger()
-	o := NewOrder(Crossplane(), ResourceMapperFn(mapper), &RequestedItems{}, log)
+	o := NewOrder(Crossplane(), kindsFn(mapper), log, Shared{})
 	var out *velero.RestoreItemActionExecuteOutput
 	for _, u := range []*unstructured.Unstructured{xptest.Claim("o", xptest.OfXR(xptest.XR("x")), tree), xptest.XR("x", tree)} {
 		var err error

@@ -28,16 +28,15 @@ import (
 
 // DryRun reports what a restore of a backup would do with each item, in Velero's order. It runs the
 // actions as Velero does (velero pkg/restore/restore.go, restoreItem) and writes nothing to the
-// cluster. A nil cluster is an empty one that serves the kinds of the backup. The Restore's name and
-// namespace need not exist. It fails if the cluster can't be read, and if Velero would refuse the
-// Restore's filters.
+// cluster. A nil cluster is an empty one that serves the kinds of the backup. DryRun fails if the
+// cluster can't be read, and if Velero would refuse the Restore's filters.
 func DryRun(ctx context.Context, b *archive.Backup, cluster DryRunCluster, restore *velerov1.Restore, tell func(report.ItemResult)) error {
 	selected, err := newSelection(ctx, cluster, restore)
 	if err != nil {
 		return err
 	}
 	r := &dryRun{
-		backup: b, restore: restore, selection: selected, cluster: newSimulatedCluster(b, cluster, restore), done: make([]bool, len(b.Items)),
+		backup: b, restore: restore, selection: selected, cluster: newSimulatedCluster(b, cluster), done: make([]bool, len(b.Items)),
 		actions: map[schema.GroupResource][]registeredAction{}, report: tell,
 	}
 	if err := r.prepare(); err != nil { //nolint:contextcheck // Velero gives actions no context.
@@ -73,7 +72,6 @@ func restoreOrder(items []archive.Item) []int {
 	return order
 }
 
-// dryRun is one dry run of a backup.
 type dryRun struct {
 	backup    *archive.Backup
 	restore   *velerov1.Restore
@@ -89,7 +87,6 @@ type dryRun struct {
 	report func(report.ItemResult)
 }
 
-// A registeredAction is an action with its selector.
 type registeredAction struct {
 	action    riav2.RestoreItemAction
 	resources *collections.IncludesExcludes
@@ -110,20 +107,16 @@ func (d *dryRun) actionsFor(resource schema.GroupResource) []registeredAction {
 func (d *dryRun) prepare() error {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	requested, xrds := &RequestedItems{}, NewXRDCheck(d.cluster)
-	remarks := withRemarks(func(r remark) { d.remarked = append(d.remarked, r) })
+	shared := Shared{Requested: &RequestedItems{}, XRDs: NewXRDCheck(d.cluster), remarks: func(r []remark) { d.remarked = r }}
 	var actions []riav2.RestoreItemAction
 	for _, o := range Orders() {
-		actions = append(actions, NewOrder(o.Selector, d.cluster, requested, log, WithClaimKinds(d.cluster), WithXRDCheck(xrds), remarks))
+		actions = append(actions, NewOrder(o.Selector, d.cluster, log, shared))
 	}
 	for _, a := range Adopts() {
-		actions = append(actions, NewAdopt(a.Selector, d.cluster, nil, log, WithXRDCheck(xrds), WithRequestedItems(requested), remarks))
+		actions = append(actions, NewAdopt(a.Selector, d.cluster, nil, log, shared))
 	}
 	for _, a := range actions {
-		of, err := a.AppliesTo()
-		if err != nil {
-			return err //nolint:wrapcheck // This package's actions return no error.
-		}
+		of, _ := a.AppliesTo() // This package's actions return no error.
 		selector, err := labels.Parse(of.LabelSelector)
 		if err != nil {
 			return fmt.Errorf("cannot read the selector of %s: %w", a.Name(), err)
@@ -142,13 +135,11 @@ type itemRun struct {
 	original *unstructured.Unstructured
 	// requester is the item that requested it, nil if none did.
 	requester *xp.Ref
-	// updated is the item after the actions so far, left are the actions to come, and remarked are
-	// the remarks of the others.
+	// updated is the item after the actions so far, remarked their remarks, and left the others.
 	updated  *unstructured.Unstructured
 	left     []registeredAction
 	remarked []remark
-	// first are the additional items of the last action that are still to come. waiting is that
-	// action if it waits for them.
+	// first are the additional items that are still to come. waiting is the action that awaits them.
 	first   []velero.ResourceIdentifier
 	waiting riav2.RestoreItemAction
 	// outcome is the result, nil until it is known.
@@ -159,7 +150,6 @@ type itemRun struct {
 func (d *dryRun) leaveOut(left []int) {
 	for _, n := range left {
 		if i := d.backup.Items[n]; !d.done[n] {
-			d.done[n] = true
 			why := unrestorable(i)
 			if why.IsZero() {
 				why = d.selection.leavesOut(i, false)
@@ -170,8 +160,7 @@ func (d *dryRun) leaveOut(left []int) {
 }
 
 // restoreItem does what Velero's restoreItem does with an item and its additional items. It does
-// not recurse, since an untrusted backup decides how deep that goes. It fails only if the cluster
-// can't be read.
+// not recurse, since an untrusted backup decides how deep that goes.
 func (d *dryRun) restoreItem(ctx context.Context, n int) error {
 	path := d.push(nil, n, nil)
 	for len(path) > 0 {
@@ -181,12 +170,11 @@ func (d *dryRun) restoreItem(ctx context.Context, n int) error {
 		v := path[len(path)-1]
 		switch {
 		case len(v.first) > 0:
-			id := v.first[0]
+			next := xp.Item(v.first[0])
 			v.first = v.first[1:]
-			next := xp.Item{GroupResource: id.GroupResource, Namespace: id.Namespace, Name: id.Name}
 			// Velero warns of an item that is not in the backup.
 			if n := d.backup.Index(next); n >= 0 && d.selection.leavesOut(d.backup.Items[n], true).IsZero() {
-				path = d.push(path, n, &v.self)
+				path = d.push(path, n, new(v.self))
 			}
 		case v.waiting != nil:
 			_, _ = v.waiting.AreAdditionalItemsReady(nil, d.restore) // Nothing is created that could become ready.
@@ -211,10 +199,7 @@ func (d *dryRun) push(path []*itemRun, n int, requester *xp.Ref) []*itemRun {
 	}
 	d.done[n] = true
 	i := d.backup.Items[n]
-	v := &itemRun{item: i.Item, self: i.Ref()}
-	if requester != nil {
-		v.requester = new(*requester)
-	}
+	v := &itemRun{item: i.Item, self: i.Ref(), requester: requester}
 	if why := unrestorable(i); !why.IsZero() {
 		v.outcome = new(report.OutcomeOf(report.Skip, why))
 	} else {
@@ -228,7 +213,6 @@ func (d *dryRun) push(path []*itemRun, n int, requester *xp.Ref) []*itemRun {
 	return path
 }
 
-// conclude reports the result for an item.
 func (d *dryRun) conclude(v *itemRun) {
 	result := report.ItemResult{Item: v.self, Resource: v.item.GroupResource.String(), For: v.requester, Outcome: *v.outcome}
 	if to := targetNamespace(v.item.Namespace, d.restore); to != v.item.Namespace {
@@ -240,7 +224,7 @@ func (d *dryRun) conclude(v *itemRun) {
 // step runs the next action on an item, or creates the item if no action is left.
 func (d *dryRun) step(ctx context.Context, v *itemRun) error {
 	if len(v.left) == 0 {
-		outcome, err := d.create(ctx, v.item, v.updated, v.remarked)
+		outcome, err := d.create(ctx, v)
 		v.outcome = &outcome
 
 		return err
@@ -251,9 +235,7 @@ func (d *dryRun) step(ctx context.Context, v *itemRun) error {
 		return nil
 	}
 	// Velero gives each action copies. These actions change nothing that they don't return.
-	input := &velero.RestoreItemActionExecuteInput{Item: v.updated, ItemFromBackup: v.original, Restore: d.restore}
-	d.remarked = nil
-	out, err := c.action.Execute(input)
+	out, err := c.action.Execute(&velero.RestoreItemActionExecuteInput{Item: v.updated, ItemFromBackup: v.original, Restore: d.restore})
 	v.remarked = append(v.remarked, d.remarked...)
 	switch {
 	case d.cluster.failed != nil:
@@ -263,8 +245,7 @@ func (d *dryRun) step(ctx context.Context, v *itemRun) error {
 
 		return nil
 	case out.SkipRestore:
-		outcome := leftOutOutcome(v.remarked)
-		v.outcome = &outcome
+		v.outcome = new(leftOutOutcome(v.remarked))
 
 		return nil
 	case out.UpdatedItem != nil:
@@ -278,12 +259,12 @@ func (d *dryRun) step(ctx context.Context, v *itemRun) error {
 }
 
 // create returns the outcome of an item that no action has left out or refused.
-func (d *dryRun) create(ctx context.Context, i xp.Item, u *unstructured.Unstructured, remarked []remark) (report.Outcome, error) {
-	u.SetNamespace(targetNamespace(i.Namespace, d.restore))
-	if to, mapped := d.restore.Spec.NamespaceMapping[i.Name]; mapped && i.GroupResource == resourceNamespaces {
+func (d *dryRun) create(ctx context.Context, v *itemRun) (report.Outcome, error) {
+	u := v.updated
+	u.SetNamespace(targetNamespace(v.item.Namespace, d.restore))
+	if to, mapped := d.restore.Spec.NamespaceMapping[v.item.Name]; mapped && v.item.GroupResource == resourceNamespaces {
 		u.SetName(to)
 	}
-	self := xp.RefTo(u)
 	_, _, err := d.cluster.Resource(u.GroupVersionKind())
 	switch {
 	case meta.IsNoMatchError(err):
@@ -291,32 +272,31 @@ func (d *dryRun) create(ctx context.Context, i xp.Item, u *unstructured.Unstruct
 	case err != nil:
 		return report.Outcome{}, err
 	}
-	exists, err := d.cluster.exists(ctx, self)
+	var unread []reason.Message
+	exists, err := d.cluster.exists(ctx, xp.RefTo(u))
 	switch {
 	case apierrors.IsForbidden(err):
-		// A backup has more kinds than Crossplane's, and a user who plans a restore may lack the
-		// right to read some.
-		o := d.created(u, remarked)
-		o.Reason = joined(reason.NotRead.Messagef("you may not read whether it exists"), o.Reason)
-
-		return o, nil
+		// A user who plans a restore may lack the right to read some kinds.
+		unread = append(unread, reason.NotRead.Messagef("you may not read whether it exists"))
 	case xp.IsConversion(err):
-		o := d.created(u, remarked)
-		o.Reason = joined(reason.NotRead.Messagef("the API server can't read whether it exists: %v", err), o.Reason)
-
-		return o, nil
+		unread = append(unread, reason.NotRead.Messagef("the API server can't read whether it exists: %v", err))
 	case err != nil:
 		return report.Outcome{}, err
 	case exists:
-		return d.existing(ctx, self, remarked)
-	default:
-		return d.created(u, remarked), nil
+		return d.existing(ctx, xp.RefTo(u), v.remarked)
 	}
-}
+	d.cluster.add(u)
+	if h, err := adoption.HoldOf(u); err == nil && h != nil && h.Restore == d.restore.Namespace+"/"+d.restore.Name && !isCopy(v.remarked) {
+		why := strings.TrimSuffix(reason.Join(unread)+"; "+whyHeld(u, h), "; ")
 
-// joined returns a message and a reason in one text.
-func joined(m reason.Message, why string) string {
-	return strings.TrimSuffix(m.String()+"; "+why, "; ")
+		return report.Outcome{Action: report.Keep, Reason: strings.TrimPrefix(why, "; ")}, nil
+	}
+	o := report.Outcome{Action: report.Create, Reason: reason.Join(append(unread, warnings(v.remarked)...))}
+	if isCopy(v.remarked) {
+		o.Action = report.Clone
+	}
+
+	return o, nil
 }
 
 // unserved returns why an item of an unserved kind can't be restored, and the next step.
@@ -327,19 +307,6 @@ func (d *dryRun) unserved(ctx context.Context, gvk schema.GroupVersionKind) reas
 	}
 
 	return reason.KindNotServed.Messagef("the cluster does not serve %s, and its CRD is not in the backup. Install its XRD or provider, then restore again", gvk)
-}
-
-// created adds an item to the simulated cluster and returns its outcome.
-func (d *dryRun) created(u *unstructured.Unstructured, remarked []remark) report.Outcome {
-	d.cluster.add(u)
-	if isCopy(remarked) {
-		return report.Outcome{Action: report.Clone, Reason: warnings(remarked)}
-	}
-	if h, err := adoption.HoldOf(u); err == nil && h != nil && h.Restore == d.restore.Namespace+"/"+d.restore.Name {
-		return report.Outcome{Action: report.Keep, Reason: whyHeld(u, h)}
-	}
-
-	return report.Outcome{Action: report.Create, Reason: warnings(remarked)}
 }
 
 // existing returns the outcome of a live item. Velero leaves it as it is, unless the Restore has it
@@ -354,8 +321,8 @@ func (d *dryRun) existing(ctx context.Context, self xp.Ref, remarked []remark) (
 
 		return report.OutcomeOf(report.Refuse, why), nil
 	case d.restore.Spec.ExistingResourcePolicy == velerov1.PolicyTypeUpdate:
-		return report.Outcome{Action: report.Update, Reason: warnings(remarked)}, nil
+		return report.Outcome{Action: report.Update, Reason: reason.Join(warnings(remarked))}, nil
 	default:
-		return report.Outcome{Action: report.Exists, Reason: warnings(remarked)}, nil
+		return report.Outcome{Action: report.Exists, Reason: reason.Join(warnings(remarked))}, nil
 	}
 }

@@ -26,7 +26,7 @@ func TestActionsChangeWhatTheyReturn(t *testing.T) {
 		for n := range uint8(5) {
 			c := live()
 			c.objects = zoo
-			for _, a := range []riav2.RestoreItemAction{NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log), NewAdopt(Crossplane(), c, nil, log)} {
+			for _, a := range []riav2.RestoreItemAction{NewOrder(Crossplane(), kindsFn(served), log, Shared{}), NewAdopt(Crossplane(), c, nil, log, Shared{})} {
 				input := inputFor(u, hostileRestore(n))
 				original := &unstructured.Unstructured{Object: input.ItemFromBackup.UnstructuredContent()}
 				item := &unstructured.Unstructured{Object: input.Item.UnstructuredContent()}

@@ -24,7 +24,7 @@ import (
 type fakeDryRunCluster struct {
 	*cluster
 
-	resources      ResourceMapperFn
+	resources      kindsFn
 	terminatingXRD *unstructured.Unstructured
 	// inactive are the ManagedResourceDefinitions of kinds that are not active.
 	inactive map[string]string

@@ -4,53 +4,54 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Velero restores Secrets, ConfigMaps and some other kinds first. What these request is restored
-// before what it may need itself. Its provider would create what it does not find, and Velero would
-// then leave that as it is.
-
-// An itemName identifies an item in its group, whatever its kind.
-type itemName struct{ group, namespace, name string }
+// Velero restores Secrets, ConfigMaps and some other kinds first. What these request comes before
+// what it may need itself, and a provider would create what it does not find.
 
 // withoutClaims removes the claim from what a connection secret requests, since a claim requests
-// its whole tree. The Secret is restored without that owner, and gets it back before the claim is
-// released.
+// its whole tree. The Secret gets that owner back before the claim is released.
 func (o *Order) withoutClaims(item *unstructured.Unstructured, refs []xp.Ref) []xp.Ref {
-	if o.claims == nil || !xp.IsConnectionSecret(item) {
-		return refs
-	}
-
 	return slices.DeleteFunc(refs, func(r xp.Ref) bool {
-		if !o.isClaim(r) {
+		if !xp.IsConnectionSecret(item) || !o.isClaim(r) {
 			return false
 		}
-		o.requested.claimed.Store(xp.RefTo(item).ID(), true)
+		o.Requested.claimed.put(xp.RefTo(item).ID(), true)
 
 		return true
 	})
 }
 
-// isClaim reports whether a reference is to a claim. It is false if the kind can't be read: the
-// request for the object reports that.
+// isClaim reports whether a reference is to a claim. Who then requests it reports an error.
 func (o *Order) isClaim(r xp.Ref) bool {
-	claim, err := o.claims.IsClaimKind(r.GroupVersionKind())
+	claim, err := o.kinds.IsClaimKind(r.GroupVersionKind())
 
 	return err == nil && claim
 }
 
-// claimsOf returns the claims that own a connection secret.
-func (o *Order) claimsOf(item *unstructured.Unstructured) []xp.Item {
-	if o.claims == nil || !xp.IsConnectionSecret(item) {
+// unrequested returns what must come back with an item that does not request it, if the restore
+// filters by resource: an XR's composed resources, without which it stays held; the Secret that an
+// item publishes in, which its provider would create again; the claim of a Secret.
+func (o *Order) unrequested(i *item) []xp.Item {
+	if len(i.restore.Spec.IncludedResources) == 0 && len(i.restore.Spec.ExcludedResources) == 0 {
 		return nil
 	}
+	var refs []xp.Ref
+	switch {
+	case xp.IsConnectionSecret(i.original):
+		refs = slices.DeleteFunc(xp.Owners(i.original), func(r xp.Ref) bool { return !o.isClaim(r) })
+	case isXR(i.original):
+		refs, _ = xp.CompositeFrom(i.original).SavedRefs() // An XR without them is refused.
+	}
 	var items []xp.Item
-	for _, r := range xp.Owners(item) {
-		if gvr, _, err := o.mapper.Resource(r.GroupVersionKind()); err == nil && o.isClaim(r) {
-			items = append(items, xp.Item{GroupResource: gvr.GroupResource(), Namespace: item.GetNamespace(), Name: r.Name})
+	if r, publishes := xp.SecretRef(i.original); publishes {
+		items = append(items, secretItem(r))
+	}
+	for _, r := range refs {
+		if e, _, err := o.itemOf(r); err == nil { // Adoption reports the error.
+			items = append(items, e)
 		}
 	}
 
@@ -58,42 +59,21 @@ func (o *Order) claimsOf(item *unstructured.Unstructured) []xp.Item {
 }
 
 // addEarly records what an item requests, if Velero restores the item before custom resources.
-func (o *Order) addEarly(item *unstructured.Unstructured, asked []xp.Item) {
-	if len(asked) == 0 || !o.requested.isEarly(item) && !o.isFirst(item) {
+func (o *Order) addEarly(i *item, requests []xp.Item) {
+	if len(requests) == 0 || !o.Requested.early.has(i.itemName()) && !o.isFirst(i.original) {
 		return
 	}
-	for _, i := range asked {
-		o.requested.early.Store(itemName{i.Group, i.Namespace, i.Name}, true)
+	for _, e := range requests {
+		o.Requested.early.put(itemName{e.Group, e.Namespace, e.Name}, true)
 	}
 }
 
 // isFirst reports whether Velero restores an item's kind before custom resources.
 func (o *Order) isFirst(item *unstructured.Unstructured) bool {
-	gvk := item.GroupVersionKind()
-	if xp.IsCustomGroup(gvk.Group) {
-		return false
+	if isSecret(item) || xp.IsCustomGroup(item.GroupVersionKind().Group) {
+		return isSecret(item)
 	}
-	if gvk.GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
-		return true
-	}
-	gvr, _, err := o.mapper.Resource(gvk)
+	e, _, err := o.itemOf(xp.RefTo(item))
 
-	return err != nil || turn(xp.Item{GroupResource: gvr.GroupResource()}) < len(high)
-}
-
-// isEarly reports whether an item was requested before Velero came to custom resources.
-func (ri *RequestedItems) isEarly(item *unstructured.Unstructured) bool {
-	if ri == nil {
-		return false
-	}
-	_, ok := ri.early.Load(itemName{item.GroupVersionKind().Group, item.GetNamespace(), item.GetName()})
-
-	return ok
-}
-
-// isBeforeClaim reports whether a connection secret is restored before its claim.
-func (ri *RequestedItems) isBeforeClaim(secret *unstructured.Unstructured) bool {
-	_, ok := ri.claimed.Load(xp.RefTo(secret).ID())
-
-	return ok
+	return err != nil || turn(e) < len(high)
 }

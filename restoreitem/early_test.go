@@ -18,8 +18,12 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// claimKinds has the kinds of claims of package xptest.
+// claimKinds are the kinds of package xptest, with that of claims.
 type claimKinds struct{ err error }
+
+func (claimKinds) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+	return served(gvk)
+}
 
 func (c claimKinds) IsClaimKind(gvk schema.GroupVersionKind) (bool, error) {
 	return gvk.Kind == xptest.ClaimKind, c.err
@@ -130,14 +134,14 @@ func TestOrderRequestsNoClaims(t *testing.T) {
 			log, hook := logtest.NewNullLogger()
 			requested := &RequestedItems{}
 			in := inputFor(tc.secret, restoreOf(nil))
-			out, err := NewOrder(Crossplane(), ResourceMapperFn(served), requested, log, WithClaimKinds(tc.claims)).Execute(in)
+			out, err := NewOrder(Crossplane(), tc.claims, log, Shared{Requested: requested}).Execute(in)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.first, out.AdditionalItems); diff != "" {
 				t.Errorf("%s\nfirst: -want, +got:\n%s", tc.reason, diff)
 			}
-			adopted, err := NewAdopt(Crossplane(), live(), nil, log, WithRequestedItems(requested)).Execute(in)
+			adopted, err := NewAdopt(Crossplane(), live(), nil, log, Shared{Requested: requested}).Execute(in)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -156,7 +160,7 @@ func TestOrderNamesTheClaimThatFiltersLeaveOut(t *testing.T) {
 	restore := restoreOf(nil)
 	restore.Spec = velerov1.RestoreSpec{IncludedResources: []string{"secrets"}}
 	log, _ := logtest.NewNullLogger()
-	out, err := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log, WithClaimKinds(claimKinds{})).Execute(inputFor(xptest.Secret("s", xptest.ControlledBy(claim)), restore))
+	out, err := NewOrder(Crossplane(), claimKinds{}, log, Shared{}).Execute(inputFor(xptest.Secret("s", xptest.ControlledBy(claim)), restore))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,10 +197,10 @@ func TestHeldWhileEarly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
 			requested := &RequestedItems{}
-			if _, err := NewOrder(Crossplane(), ResourceMapperFn(mapper), requested, log).Execute(inputFor(tc.requester, restoreOf(nil))); err != nil {
+			if _, err := NewOrder(Crossplane(), kindsFn(mapper), log, Shared{Requested: requested}).Execute(inputFor(tc.requester, restoreOf(nil))); err != nil {
 				t.Fatal(err)
 			}
-			out, err := NewAdopt(Crossplane(), live(), nil, log, WithRequestedItems(requested)).Execute(inputFor(mr, restoreOf(nil)))
+			out, err := NewAdopt(Crossplane(), live(), nil, log, Shared{Requested: requested}).Execute(inputFor(mr, restoreOf(nil)))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -50,7 +50,7 @@ func TestOrderBringsEnvironmentConfigs(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
-			o, restore := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log), restoreOf(nil)
+			o, restore := NewOrder(Crossplane(), kindsFn(served), log, Shared{}), restoreOf(nil)
 			restore.Spec = tc.spec
 			var reported []string
 			left := false
@@ -85,15 +85,14 @@ func TestAdoptNotesWhatARevisionRequires(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	requested, xr := &RequestedItems{}, xptest.XR("x")
 	revision := xptest.Revision(xptest.RevisionName, xr, xptest.JSON(`{"spec":{"pipeline":[{"step":"a","requirements":{"requiredSchemas":[{}]}}]}}`))
-	order := NewOrder(Crossplane(), ResourceMapperFn(served), requested, log)
+	order := NewOrder(Crossplane(), kindsFn(served), log, Shared{Requested: requested})
 	if _, err := order.Execute(inputFor(revision, restoreOf(nil))); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"requiredSchemas of the step a"}, requested.requires(xr)); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
-	var none *RequestedItems
-	if got := none.requires(xr); got != nil {
+	if got := (&RequestedItems{}).requires(xr); got != nil {
 		t.Errorf("want no requirements without a revision; got %v", got)
 	}
 }

@@ -20,6 +20,8 @@ func (plainMapper) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionRes
 	return gvk.GroupVersion().WithResource(gvk.Kind + "s"), false, nil
 }
 
+func (plainMapper) IsClaimKind(schema.GroupVersionKind) (bool, error) { return false, nil }
+
 // BenchmarkExecute measures an action on an item, without Velero's part of the call.
 func BenchmarkExecute(b *testing.B) {
 	log, _ := logtest.NewNullLogger()
@@ -32,8 +34,8 @@ func BenchmarkExecute(b *testing.B) {
 		xr := xptest.XR("x", xptest.UID("new"), xptest.Refs(mrs...))
 		claim := xptest.Claim("o", xptest.OfXR(xr))
 		secret := xptest.Secret("s")
-		order := NewOrder(velero.ResourceSelector{}, plainMapper{}, &RequestedItems{}, log)
-		adopt := NewAdopt(velero.ResourceSelector{}, live(xr), nil, log)
+		order := NewOrder(velero.ResourceSelector{}, plainMapper{}, log, Shared{})
+		adopt := NewAdopt(velero.ResourceSelector{}, live(xr), nil, log, Shared{})
 		for _, action := range []struct {
 			name    string
 			execute func(*velero.RestoreItemActionExecuteInput) (*velero.RestoreItemActionExecuteOutput, error)

@@ -45,12 +45,12 @@ func TestOrderTakesOnlyWhatIsInTheRequestedFile(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
 			requested, restore := &RequestedItems{}, restoreOf(nil)
 			restore.Spec = tc.spec
-			order := NewOrder(Crossplane(), ResourceMapperFn(served), requested, log)
+			order := NewOrder(Crossplane(), kindsFn(served), log, Shared{Requested: requested})
 			if _, err := order.Execute(inputFor(asking, restore)); err != nil {
 				t.Fatal(err)
 			}
 			if tc.after {
-				if _, err := NewAdopt(Crossplane(), live(), nil, log, WithRequestedItems(requested)).Execute(inputFor(asking, restore)); err != nil {
+				if _, err := NewAdopt(Crossplane(), live(), nil, log, Shared{Requested: requested}).Execute(inputFor(asking, restore)); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -14,8 +14,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-func enabled(features ...string) *VeleroFeatures {
-	return NewVeleroFeatures(func() []string { return features })
+func enabled(features ...string) func() []string {
+	return func() []string { return features }
 }
 
 // An item that Velero links has no owner yet when it is created. It does not differ otherwise.
@@ -38,7 +38,7 @@ func TestVeleroFeatures(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason   string
-		features *VeleroFeatures
+		features func() []string
 		live     *cluster
 		item     *unstructured.Unstructured
 		want     want
@@ -73,7 +73,7 @@ func TestVeleroFeatures(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, hook := logtest.NewNullLogger()
-			out, err := NewAdopt(Crossplane(), tc.live, nil, log, WithVeleroFeatures(tc.features)).Execute(inputFor(tc.item, restoreOf(nil)))
+			out, err := NewAdopt(Crossplane(), tc.live, nil, log, Shared{Features: tc.features}).Execute(inputFor(tc.item, restoreOf(nil)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -110,9 +110,9 @@ func TestVeleroFeaturesLogOnce(t *testing.T) {
 	old := xptest.XR("x", xptest.UID("old"))
 	mr := xptest.MR("b", xptest.ControlledBy(old))
 	log, hook := logtest.NewNullLogger()
-	features := enabled(FeatureRelink)
+	shared := Shared{Requested: &RequestedItems{}, Features: enabled(FeatureRelink)}
 	for range 2 {
-		a := NewAdopt(Crossplane(), live(xptest.XR("x", xptest.UID("new"), xptest.Refs(mr))), nil, log, WithVeleroFeatures(features))
+		a := NewAdopt(Crossplane(), live(xptest.XR("x", xptest.UID("new"), xptest.Refs(mr))), nil, log, shared)
 		for range 2 {
 			if _, err := a.Execute(inputFor(mr, restoreOf(nil))); err != nil {
 				t.Fatal(err)

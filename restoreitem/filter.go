@@ -1,44 +1,42 @@
 package restoreitem
 
 import (
+	"slices"
+
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// unrequested returns items that must come back with an item that does not request them, if the
-// restore filters by resource. These are an XR's composed resources, without which it stays held;
-// the Secret that an item publishes in, which its provider would create again; and the claim of a
-// Secret.
-func (o *Order) unrequested(item *unstructured.Unstructured, restore *velerov1.Restore) []xp.Item {
-	if len(restore.Spec.IncludedResources) == 0 && len(restore.Spec.ExcludedResources) == 0 {
-		return nil
-	}
-	items := o.claimsOf(item)
-	if r, publishes := xp.SecretRef(item); publishes {
-		items = append(items, secretItem(r))
-	}
-	if !isXR(item) {
-		return items
-	}
-	composed, err := xp.CompositeFrom(item).SavedRefs()
-	if err != nil {
-		return items // The XR is refused.
-	}
-	for _, r := range composed {
-		gvr, namespaced, err := o.mapper.Resource(r.GroupVersionKind())
-		if err != nil {
-			continue // Adoption reports it.
-		}
-		if !namespaced {
-			r.Namespace = ""
-		}
-		items = append(items, xp.Item{GroupResource: gvr.GroupResource(), Namespace: r.Namespace, Name: r.Name})
+// ofNamespaces reports whether cluster-scoped items come only if an action requests them.
+func ofNamespaces(restore *velerov1.Restore) bool {
+	in, out := restore.Spec.IncludedNamespaces, restore.Spec.ExcludedNamespaces
+	all := len(out) == 0 && (len(in) == 0 || slices.Equal(in, []string{"*"}))
+
+	return !all && (restore.Spec.IncludeClusterResources == nil || !*restore.Spec.IncludeClusterResources)
+}
+
+var resourceSecrets = schema.GroupResource{Resource: "secrets"}
+
+// isSelective reports whether a restore selects objects by labels or by a resource policy. Velero
+// applies neither to what an action requests (velero pkg/restore/restore.go, restoreItem).
+func isSelective(restore *velerov1.Restore) bool {
+	return restore.Spec.LabelSelector != nil || len(restore.Spec.OrLabelSelectors) > 0 || restore.Spec.ResourcePolicy != nil
+}
+
+func included(restore *velerov1.Restore, namespace string) bool {
+	return xp.IncludesNamespace(restore.Spec.IncludedNamespaces, restore.Spec.ExcludedNamespaces, namespace)
+}
+
+// targetNamespace returns the namespace that the given one is restored to; "" for "".
+func targetNamespace(namespace string, restore *velerov1.Restore) string {
+	if to, ok := restore.Spec.NamespaceMapping[namespace]; ok && namespace != "" {
+		return to
 	}
 
-	return items
+	return namespace
 }
 
 // inScope reports whether a restore includes an item's namespace, or cluster-scoped items.
@@ -55,4 +53,22 @@ func isFiltered(i xp.Item, restore *velerov1.Restore) bool {
 	in, out := restore.Spec.IncludedResources, restore.Spec.ExcludedResources
 
 	return xp.MatchesResource(out, i.GroupResource) || len(in) > 0 && !xp.MatchesResource(in, i.GroupResource)
+}
+
+// includesSecretsOf reports whether a restore takes connection secrets from a namespace that it
+// does not include. It doesn't if its user chooses resources or excludes the namespace. Label
+// selectors and resource policies are only for what Velero finds itself.
+func includesSecretsOf(restore *velerov1.Restore, namespace string) bool {
+	s := restore.Spec
+	// Velero adds to the excluded resources those that it never restores (velero
+	// pkg/controller/restore_controller.go, validateAndComplete).
+	chosen := slices.ContainsFunc(s.ExcludedResources, func(resource string) bool { return !slices.Contains(xp.NeverRestoredResources(), resource) })
+	all := len(s.IncludedResources) == 0 || slices.Equal(s.IncludedResources, []string{"*"})
+
+	return all && !chosen && !xp.MatchesNamespace(s.ExcludedNamespaces, namespace)
+}
+
+// excludesSecret reports whether a restore's filters exclude a Secret, or may do so.
+func excludesSecret(secret xp.Ref, restore *velerov1.Restore) bool {
+	return !included(restore, secret.Namespace) || isFiltered(secretItem(secret), restore) || isSelective(restore)
 }

@@ -60,7 +60,7 @@ func TestOrderWarnsOfExcludedResources(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
-			o := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log)
+			o := NewOrder(Crossplane(), kindsFn(served), log, Shared{})
 			restore := restoreOf(nil)
 			restore.Spec = tc.spec
 			var got []string
@@ -91,7 +91,7 @@ func TestOrderBringsTreesBesideAResourcePolicy(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	restore := restoreOf(nil)
 	restore.Spec.ResourcePolicy = &corev1.TypedLocalObjectReference{Kind: "configmap", Name: "p"}
-	out, err := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log).Execute(inputFor(xptest.XR("x", xptest.Refs(mr), xptest.RestoreFirst()), restore))
+	out, err := NewOrder(Crossplane(), kindsFn(served), log, Shared{}).Execute(inputFor(xptest.XR("x", xptest.Refs(mr), xptest.RestoreFirst()), restore))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func checkOrder(t *testing.T, u *unstructured.Unstructured, restore *velerov1.Re
 	t.Helper()
 	before := u.DeepCopy()
 	log, _ := logtest.NewNullLogger()
-	out, err := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log).Execute(inputFor(u, restore))
+	out, err := NewOrder(Crossplane(), kindsFn(served), log, Shared{}).Execute(inputFor(u, restore))
 	if diff := cmp.Diff(before, u); diff != "" {
 		t.Errorf("the backed-up item was changed: %s", diff)
 	}

@@ -47,7 +47,7 @@ func TestRememberedHoldsAreSmall(t *testing.T) {
 	for n := range 1000 {
 		m.add(xp.RefTo(xptest.MR(fmt.Sprintf("b-%d", n))), true, adoption.Hold{Quarantine: true, Restore: "velero/monday", Since: strconv.Itoa(n)}, &adoption.Hold{})
 	}
-	if len(m.by) != 1000 || len(m.same) != 1 {
-		t.Errorf("got %d holds of %d kinds", len(m.by), len(m.same))
+	if len(m.by.entries) != 1000 || len(m.same.entries) != 1 {
+		t.Errorf("got %d holds of %d kinds", len(m.by.entries), len(m.same.entries))
 	}
 }

@@ -3,9 +3,10 @@ package restoreitem
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
@@ -13,7 +14,6 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// putHold puts a hold on the item and signs its mark.
 func (a *Adopt) putHold(i *item, h adoption.Hold) error {
 	key, err := a.key(i)
 	if err != nil {
@@ -24,10 +24,7 @@ func (a *Adopt) putHold(i *item, h adoption.Hold) error {
 	if err != nil {
 		return err
 	}
-	if a.requested != nil {
-		a.requested.held.add(i.self(), xp.IsManaged(i.original), h, put)
-	}
-
+	a.Requested.held.add(i.self(), xp.IsManaged(i.original), h, put)
 	if err := key.Sign(i.Unstructured, i.namespace); err != nil {
 		return err
 	}
@@ -36,7 +33,6 @@ func (a *Adopt) putHold(i *item, h adoption.Hold) error {
 	return nil
 }
 
-// key returns the key that signs marks.
 func (a *Adopt) key(i *item) (adoption.Key, error) {
 	key, err := a.cluster.MarkKey(context.Background(), i.restore.Namespace)
 	if err != nil {
@@ -46,8 +42,7 @@ func (a *Adopt) key(i *item) (adoption.Key, error) {
 	return key, nil
 }
 
-// liveHold returns the hold on a live object. It is nil if there is none, or this plugin did not
-// write its mark.
+// liveHold returns the hold that this plugin has put on a live object, nil if there is none.
 func (a *Adopt) liveHold(i *item, u *unstructured.Unstructured) (*adoption.Hold, error) {
 	if !xp.HasAnnotation(u, adoption.AnnotationHold) {
 		return nil, nil //nolint:nilnil // No hold is no error.
@@ -67,9 +62,8 @@ func (a *Adopt) liveHold(i *item, u *unstructured.Unstructured) (*adoption.Hold,
 	return h, nil
 }
 
-// hold puts a hold on an XR or a claim and returns the ID of the operation that releases it. The
-// XR's operation releases its claim, too. A claim has its own only if its XR is not held or belongs
-// to another claim.
+// hold puts a hold on an XR or a claim and returns the ID of the operation that releases it. A claim
+// has one of its own only if its XR is not held or belongs to another claim.
 func (a *Adopt) hold(i *item) (string, error) {
 	held := adoption.Hold{
 		Failing: adoption.FailingOf(i.original), Status: i.neededStatus(), Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand,
@@ -80,31 +74,88 @@ func (a *Adopt) hold(i *item) (string, error) {
 	}
 	if xp.IsComposite(i.original) {
 		a.awaitSecret(i, &held)
-		held.Required = a.requested.requires(i.original)
+		held.Required = a.Requested.requires(i.original)
 		i.warnOfUnrestored()
 	}
 	if err := a.putHold(i, held); err != nil {
 		return "", err
 	}
-	self := i.self()
-	ref, ok := xp.ClaimFrom(i.Unstructured).CompositeRef()
-	if !ok || !xp.IsClaim(i.Unstructured) {
-		return operationID(self), nil
+	ref, bound := xp.ClaimFrom(i.Unstructured).CompositeRef()
+	if !bound || !xp.IsClaim(i.Unstructured) {
+		return operationID(i.self()), nil
 	}
-	xr, err := a.cluster.Owner(context.Background(), metav1.OwnerReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name}, "")
-	if isAbsent(err) {
-		return operationID(self), nil
-	}
+	xr, err := a.find(ref, "")
 	if err != nil {
 		return "", apiErrorf("cannot find the XR %s of %s: %w", ref.Name, xp.String(i.original), err)
 	}
-	h, err := a.liveHold(i, xr)
-	if err != nil {
-		return "", err
+	if xr == nil {
+		return operationID(i.self()), nil
 	}
-	if claimRef, _ := xp.CompositeFrom(xr).ClaimRef(); h == nil || claimRef.ID() != self.ID() {
-		return operationID(self), nil
+	h, err := a.liveHold(i, xr)
+	if claimRef, _ := xp.CompositeFrom(xr).ClaimRef(); h != nil && claimRef.ID() == i.self().ID() {
+		return "", nil
 	}
 
-	return "", nil
+	return operationID(i.self()), err
+}
+
+// A rememberedHolds has the holds that this process has put on items and not released. Velero first
+// polls operations in the process that ran the restore, so that can distinguish an item that has
+// lost its hold from one that had none. Most holds are equal, so tens of thousands take a few MB.
+type rememberedHolds struct {
+	by   table[xp.ID, *adoption.Hold]
+	same table[string, *adoption.Hold]
+}
+
+// add remembers a hold. The fields of an XR or claim have all but Quarantine and ByHand.
+func (m *rememberedHolds) add(r xp.Ref, managed bool, of adoption.Hold, h *adoption.Hold) {
+	if of.Clone != "" {
+		return // No operation releases a copy.
+	}
+	kept := &adoption.Hold{Quarantine: of.Quarantine, ByHand: of.ByHand}
+	if managed {
+		of.Policies = h.Policies
+		kept = &of
+	}
+	kept.Restore, kept.Since = "", ""
+	b, err := json.Marshal(kept)
+	if err != nil {
+		return // A hold of this plugin can always be marshaled.
+	}
+	if !m.same.add(string(b), kept) {
+		kept, _ = m.same.get(string(b))
+	}
+	m.by.put(r.ID(), kept)
+}
+
+func (m *rememberedHolds) get(id xp.ID) *adoption.Hold {
+	h, _ := m.by.get(id)
+
+	return h
+}
+
+// OnStep is called after each step of an adoption in this process.
+func (ri *RequestedItems) OnStep(c adoption.Change) {
+	if c.Target != nil && c.Lifts() {
+		ri.held.by.remove(xp.RefTo(c.Target).ID())
+	}
+}
+
+// warnOfUnrestored warns of what an XR composes that Velero does not restore. Of a Pod or Job only
+// the backup knows whether it had completed, and has then noted that nothing waits for it.
+func (i *item) warnOfUnrestored() {
+	xr := xp.CompositeFrom(i.original)
+	refs, err := xr.ResourceRefs()
+	if err != nil {
+		return // The hold refuses it.
+	}
+	awaited, _ := xr.SavedRefs() // The refs can be read.
+	refs = slices.DeleteFunc(refs, func(r xp.Ref) bool {
+		gk := r.GroupVersionKind().GroupKind()
+
+		return !xp.MayStayOut(gk) || !xp.IsNeverRestored(gk) && slices.Contains(awaited, r)
+	})
+	if len(refs) > 0 {
+		i.warn(reason.MadeAgain.Messagef("It composes %s, which %s", xp.SomeOf(refs), xp.MadeAgain))
+	}
 }

@@ -47,7 +47,7 @@ func TestOrderRequestsNoPaths(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, hook := logtest.NewNullLogger()
-			out, err := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log).Execute(inputFor(tc.item, &velerov1.Restore{Spec: tc.restore}))
+			out, err := NewOrder(Crossplane(), kindsFn(served), log, Shared{}).Execute(inputFor(tc.item, &velerov1.Restore{Spec: tc.restore}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,7 +98,7 @@ func TestUnreadableRefsAreNotRestored(t *testing.T) {
 				}
 				log, _ := logtest.NewNullLogger()
 				for _, spec := range []velerov1.RestoreSpec{{}, {LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}} {
-					_, err := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log).Execute(inputFor(item, &velerov1.Restore{Spec: spec}))
+					_, err := NewOrder(Crossplane(), kindsFn(served), log, Shared{}).Execute(inputFor(item, &velerov1.Restore{Spec: spec}))
 					if err != nil && (!named(err) || !strings.Contains(err.Error(), xp.String(item))) {
 						t.Errorf("got error %v, want none or one that names it", err)
 					}

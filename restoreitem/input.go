@@ -27,7 +27,7 @@ func (a *Adopt) findInputs(i *item) {
 			continue
 		}
 		in, known := noted[r]
-		came := a.requested.hasReached(was)
+		came := a.Requested.hasReached(was)
 		switch existed := in.Exists || came || wasAwaited(i, r); {
 		case existed && !xp.IsPaused(i.withoutHold()):
 			i.inputs = append(i.inputs, missingInput(to, r, in.Stored || came, came, i))
@@ -37,9 +37,8 @@ func (a *Adopt) findInputs(i *item) {
 	}
 }
 
-// inputTarget returns the Secret that the restored MR's provider reads and that is r in the backup.
-// Namespace mappings don't apply to the namespace that a Helm Release names in its spec, nor to that
-// in Terraform code.
+// inputTarget returns the Secret r of the backup as the restored MR's provider reads it. Namespace
+// mappings don't apply to what a Helm Release names in its spec, nor to Terraform code.
 func (i *item) inputTarget(r xp.Ref) xp.Ref {
 	if !xp.IsStateSecret(r.Name) || !xp.IsWorkspace(i.original) && !xp.NamesReleaseNamespace(i.original) {
 		r.Namespace = targetNamespace(r.Namespace, i.restore)
@@ -48,8 +47,7 @@ func (i *item) inputTarget(r xp.Ref) xp.Ref {
 	return r
 }
 
-// missingInput returns the entry in a hold for a Secret that a provider reads and that is r in the
-// backup.
+// missingInput returns the entry in a hold for the Secret to, which is r in the backup.
 func missingInput(to, r xp.Ref, stored, came bool, i *item) adoption.Input {
 	in := adoption.Input{Namespace: to.Namespace, Name: to.Name, Stored: stored}
 	if to.Name != r.Name {
@@ -63,40 +61,33 @@ func missingInput(to, r xp.Ref, stored, came bool, i *item) adoption.Input {
 	return in
 }
 
-// awaitsRelease reports whether the item is a Helm Release that is held for Helm's Secret of the
-// revision in its status.
+// awaitsRelease reports whether the item is held for Helm's Secret of the revision in its status.
 func (i *item) awaitsRelease() bool {
 	return slices.ContainsFunc(i.inputs, func(in adoption.Input) bool { return xp.IsReleaseSecret(in.Name) })
 }
 
 // wasAwaited reports whether the item had a hold at backup time that waits for the Secret r.
 func wasAwaited(i *item, r xp.Ref) bool {
-	h, err := adoption.HoldOf(i.original)
+	h := i.formerHold()
 
-	return err == nil && h != nil && slices.ContainsFunc(h.Inputs, func(in adoption.Input) bool { return in.Ref() == r })
+	return h != nil && slices.ContainsFunc(h.Inputs, func(in adoption.Input) bool { return in.Ref() == r })
 }
 
-// warnOfInput warns of a missing Secret that an MR's provider reads, or of the error that hides
-// whether it exists.
+// warnOfInput warns of a missing Secret that an MR's provider reads, or can't be looked for.
 func (a *Adopt) warnOfInput(i *item, r xp.Ref, err error) {
-	if _, reported := a.missingSecrets.Load(r.ID()); reported {
+	if a.missingSecrets.has(r.ID()) {
 		return
 	}
-	if !i.warned.isFull(reason.InputMissing) {
-		a.missingSecrets.Store(r.ID(), true)
+	m := reason.InputMissing.Messagef("%s, which the provider of %s reads, is not in the cluster. The provider fails, or generates another password. Restore "+
+		"the Secret, or create it with the password in use", r, xp.String(i.original))
+	if state, ok := xp.StateIn(r.Name); ok {
+		m = reason.InputMissing.Messagef("%s, in which %s keeps the %s of %s, is not in the cluster. Unless the %s is in another cluster, %s. Restore the Secret",
+			r, state.Keeper, state.What, xp.String(i.original), state.What, state.Again)
 	}
 	if err != nil {
-		i.warn(reason.InputMissing.Messagef("Cannot find out whether %s exists, which the provider of %s reads: %v", r, xp.String(i.original), err))
-
-		return
+		m = reason.InputMissing.Messagef("Cannot find out whether %s exists, which the provider of %s reads: %v", r, xp.String(i.original), err)
 	}
-	if state, ok := xp.StateIn(r.Name); ok {
-		i.warn(reason.InputMissing.Messagef("%s, in which %s keeps the %s of %s, is not in the cluster. Unless the %s is in another cluster, %s. Restore the Secret",
-			r, state.Keeper, state.What, xp.String(i.original), state.What, state.Again))
-
-		return
+	if i.warn(m) {
+		a.missingSecrets.put(r.ID(), true)
 	}
-	i.warn(reason.InputMissing.Messagef("%s, which the provider of %s reads, is not in the cluster. The provider fails, or generates another password. Restore "+
-		"the Secret, or create it with the password in use", r,
-		xp.String(i.original)))
 }

@@ -98,14 +98,14 @@ func TestAdoptWarnsOfMissingInputSecrets(t *testing.T) {
 				restore.Spec = tc.spec
 			}
 			if tc.came != nil {
-				if _, err := NewOrder(Crossplane(), ResourceMapperFn(served), requested, log).Execute(inputFor(tc.came, restore)); err != nil {
+				if _, err := NewOrder(Crossplane(), kindsFn(served), log, Shared{Requested: requested}).Execute(inputFor(tc.came, restore)); err != nil {
 					t.Fatal(err)
 				}
 			}
-			a := NewAdopt(Crossplane(), tc.live, nil, log, WithRequestedItems(requested))
+			a := NewAdopt(Crossplane(), tc.live, nil, log, Shared{Requested: requested})
 			i := &item{Unstructured: tc.item.DeepCopy(), original: tc.item, restore: restore, log: log}
 			a.findInputs(i)
-			held := i.holdOf(i.settings)
+			held := i.holdOf()
 			var inputs []adoption.Input
 			if held != nil {
 				inputs = held.Inputs
@@ -178,10 +178,10 @@ func TestAdoptHoldsReleases(t *testing.T) {
 			restore.Spec = tc.spec
 			restore.Spec.BackupName = "nightly"
 			i := &item{Unstructured: tc.item.DeepCopy(), original: tc.item, restore: restore, log: log}
-			NewAdopt(Crossplane(), tc.live, nil, log, WithRequestedItems(&RequestedItems{})).findInputs(i)
+			NewAdopt(Crossplane(), tc.live, nil, log, Shared{}).findInputs(i)
 			var inputs []adoption.Input
 			var status []string
-			if held := i.holdOf(i.settings); held != nil {
+			if held := i.holdOf(); held != nil {
 				inputs, status = held.Inputs, held.Status
 			}
 			if diff := cmp.Diff(tc.held, inputs); diff != "" {
@@ -204,7 +204,7 @@ func TestAdoptHoldsWhatLacksItsInput(t *testing.T) {
 	secret := xptest.Object("v1", "Secret", "infra", "password")
 	xp.SetInputs(mr, []xp.Input{{Ref: xp.RefTo(secret), Exists: true}})
 	log, _ := logtest.NewNullLogger()
-	out, err := NewAdopt(Crossplane(), live(), nil, log, WithRequestedItems(&RequestedItems{})).Execute(inputFor(mr, restoreOf(nil)))
+	out, err := NewAdopt(Crossplane(), live(), nil, log, Shared{}).Execute(inputFor(mr, restoreOf(nil)))
 	if err != nil || out.OperationID != "Bucket.v1alpha1.cloud.example.org//db" {
 		t.Fatalf("got the operation %q, error %v", out.OperationID, err)
 	}
@@ -213,7 +213,7 @@ func TestAdoptHoldsWhatLacksItsInput(t *testing.T) {
 	if err != nil || h == nil || !xp.IsPaused(u) || xp.HasBackupMetadata(u) || !strings.Contains(h.Reason, "Secret infra/password, which its provider reads, is missing") {
 		t.Errorf("got hold %+v, error %v, annotations %v", h, err, u.GetAnnotations())
 	}
-	out, err = NewAdopt(Crossplane(), live(secret), nil, log, WithRequestedItems(&RequestedItems{})).Execute(inputFor(mr, restoreOf(nil)))
+	out, err = NewAdopt(Crossplane(), live(secret), nil, log, Shared{}).Execute(inputFor(mr, restoreOf(nil)))
 	if err != nil || out.OperationID != "" || xp.IsPaused(&unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()}) {
 		t.Errorf("with its Secret: %+v, error %v", out, err)
 	}

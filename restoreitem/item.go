@@ -5,6 +5,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -41,31 +42,40 @@ type item struct {
 	fromUID *adoption.FromUID
 	// copied means that it is a copy, which is held whether its owners are live or not.
 	copied bool
-	// early means that it is restored before objects that it may need, since something that Velero
-	// restores first requested it.
+	// early means that what Velero restores first requested it: what it needs may come later.
 	early bool
 	// recovered means that its external-name comes from its status.
 	recovered bool
 	// inputs are the missing Secrets of its provider that it is held for.
 	inputs []adoption.Input
-	// ownerless is the XR that was its controller and that Crossplane reconciles without it. The
-	// item is restored without that owner.
+	// ownerless is the XR that was its controller, and without which it is restored.
 	ownerless *xp.Ref
 	// abandoned means that ownerless is not live, or does not list the item.
 	abandoned bool
-	// fresh means that Crossplane or a provider reconciles it, though nothing in it shows that:
-	// none had when it was backed up.
+	// fresh means that Crossplane or a provider reconciles it, and had not when it was backed up.
 	fresh bool
 	log   logrus.FieldLogger
-	// remarks are for a dry run.
-	remarks remarkFn
-	// warned are the warnings about it.
-	warned warned
+	// remarks are what an action reports about it, for a dry run.
+	remarks []remark
+	// warned counts the warnings about it, by code.
+	warned map[reason.Code]int
 	// notes are messages for the user. failed means that it was not restored and should have been.
 	notes  []reason.Message
 	failed bool
 	// unreadable means that one of the notes is about unreadable settings.
 	unreadable bool
+}
+
+func newItem(input *velero.RestoreItemActionExecuteInput, log logrus.FieldLogger) *item {
+	u := &unstructured.Unstructured{Object: input.Item.UnstructuredContent()}
+
+	return &item{
+		Unstructured: u,
+		original:     &unstructured.Unstructured{Object: input.ItemFromBackup.UnstructuredContent()},
+		restore:      input.Restore,
+		namespace:    targetNamespace(u.GetNamespace(), input.Restore),
+		log:          log.WithFields(logrus.Fields{"kind": u.GetKind(), "namespace": u.GetNamespace(), "name": u.GetName()}),
+	}
 }
 
 // self returns the reference to the item once it is restored.
@@ -76,13 +86,16 @@ func (i *item) self() xp.Ref {
 	return r
 }
 
+func (i *item) itemName() itemName {
+	return itemName{i.original.GroupVersionKind().Group, i.original.GetNamespace(), i.original.GetName()}
+}
+
 // isHeld reports whether Crossplane must not reconcile the item before its adoption.
 func (i *item) isHeld() bool { return xp.IsComposite(i.original) || xp.IsClaim(i.original) }
 
 // isQuarantined reports whether no controller may reconcile the item until a user allows it.
 func (i *item) isQuarantined() bool { return i.settings.Hold == setting.HoldAll }
 
-// controller returns the owner reference of its controller.
 func (i *item) controller() (metav1.OwnerReference, bool) {
 	for _, o := range i.owners {
 		if isController(o) {
@@ -93,10 +106,9 @@ func (i *item) controller() (metav1.OwnerReference, bool) {
 	return metav1.OwnerReference{}, false
 }
 
-// keepGenerateName restores generateName, which Velero removes but keeps in managedFields.
-// Crossplane applies composed resources with it. Without it the XR's first reconcile would update
-// each, which requeues the XR. The API server accepts only a valid prefix of a name, and the backup
-// may have been changed.
+// keepGenerateName restores generateName, which Velero removes but keeps in managedFields: the XR's
+// first reconcile would update each composed resource, which requeues the XR. The API server accepts
+// only a valid prefix of a name, and the backup may have been changed.
 func (i *item) keepGenerateName() {
 	prefix := i.original.GetGenerateName()
 	if strings.HasPrefix(i.GetName(), prefix) && !strings.HasSuffix(prefix, ".") || i.isCut(prefix) {
@@ -140,8 +152,7 @@ func (i *item) isOfCrossplane() bool {
 	return i.isHeld() || i.isOwned() || xp.IsManaged(i.original) || xp.IsProviderConfig(i.original) || xp.IsCrossplaneGroup(i.GroupVersionKind().Group)
 }
 
-// isUnchanged reports whether the item needs no change but a hold. Velero then need not read it
-// again.
+// isUnchanged reports whether the item needs no change but a hold.
 func (i *item) isUnchanged() bool {
 	mapped := len(i.restore.Spec.NamespaceMapping) > 0
 

@@ -3,12 +3,11 @@ package restoreitem
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/sirupsen/logrus"
-	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -23,8 +22,7 @@ var notFirst = map[reason.Code]string{ //nolint:gochecknoglobals // It is consta
 	reason.BackupTampered:       "a managed resource comes only after the ProviderConfig that it names itself. Find out who wrote to the backup",
 }
 
-// isXR and isClaim report whether the backup can have an item as such: a Secret can have an XR's
-// finalizer.
+// isXR and isClaim don't believe a Secret that has an XR's finalizer.
 func isXR(item *unstructured.Unstructured) bool { return isInstance(item) && xp.IsComposite(item) }
 
 func isClaim(item *unstructured.Unstructured) bool { return isInstance(item) && xp.IsClaim(item) }
@@ -36,133 +34,112 @@ func isInstance(item *unstructured.Unstructured) bool {
 }
 
 // listed returns what the list on the item's stored copy names to come before it; ok is false if
-// there is no list of this plugin's. A tenant can't write a list, but a user with access to the
-// bucket can. So in a restore of namespaces it grants no more than the item itself could. A
-// cluster-scoped item must show whose it is when it comes, and what no action of this plugin checks
-// is not requested.
-func (o *Order) listed(item *unstructured.Unstructured, restore *velerov1.Restore) (items []xp.Item, ok bool) {
-	list, ok, err := xp.RestoreFirst(item)
+// there is no list of this plugin's. A user with access to the bucket can write a list. So in a
+// restore of namespaces it grants no more than the item itself could, and nothing that no action of
+// this plugin checks.
+func (o *Order) listed(i *item) (items []xp.Item, ok bool) {
+	list, ok, err := xp.RestoreFirst(i.original)
 	if err != nil {
 		// This plugin writes only lists that can be read.
-		o.warn(o.log, reason.BackupTampered.Messagef("The list on %s of what to restore first can't be read, so the restore uses the object's own references: %v",
-			xp.String(item), err))
+		i.logWarning(reason.BackupTampered.Messagef("The list on %s of what to restore first can't be read, so the restore uses the object's own references: %v",
+			xp.String(i.original), err))
 	}
 	if !ok {
 		return nil, false
 	}
-	if !isInstance(item) || !xp.IsComposite(item) && !xp.IsClaim(item) && !xp.IsManaged(item) {
-		o.warn(o.log.WithField("object", xp.String(item)), reason.BackupTampered.Messagef("%s has a list of what to restore first, which only claims, XRs and "+
-			"managed resources have, so the restore ignores it. Find out who wrote to the backup", xp.String(item)))
+	if !isXR(i.original) && !isClaim(i.original) && (!isInstance(i.original) || !i.isManaged()) {
+		i.logWarning(reason.BackupTampered.Messagef("%s has a list of what to restore first, which only claims, XRs and managed resources have, so the restore "+
+			"ignores it. Find out who wrote to the backup", xp.String(i.original)))
 
 		return nil, false
 	}
-	items = make([]xp.Item, 0, len(list))
+	items = make([]xp.Item, 0, len(list)) // A list can have 65,536 entries.
 	refused := map[reason.Code][]xp.Item{}
-	for _, i := range list {
-		asked, why := o.accepts(item, i, restore)
+	for _, e := range list {
+		asked, why := o.accepts(i, e)
 		if why != "" {
-			refused[why] = append(refused[why], i)
+			refused[why] = append(refused[why], e)
 		}
 		if asked {
-			items = append(items, i)
+			items = append(items, e)
 		}
 	}
-	for _, why := range []reason.Code{reason.PlatformLeftOut, reason.ClusterScopedLeftOut, reason.BackupTampered} {
-		o.warnOfListed(item, refused[why], why)
+	for _, why := range slices.Sorted(maps.Keys(refused)) {
+		i.logWarning(why.Messagef("The stored copy of %s lists %s, which is not restored first: %s", xp.String(i.original), firstFew(refused[why]), notFirst[why]))
 	}
 
 	return items, true
 }
 
-// warnOfListed warns of entries of a list that are not requested, and names the first few.
-func (o *Order) warnOfListed(item *unstructured.Unstructured, entries []xp.Item, why reason.Code) {
+// firstFew names the first few of the entries of a list.
+func firstFew(entries []xp.Item) string {
 	const few = 5
-	if len(entries) == 0 {
-		return
-	}
 	var first []string
-	for _, i := range entries[:min(few, len(entries))] {
-		first = append(first, strconv.Quote(reason.Clip(i.String(), reason.LongestField)))
+	for _, e := range entries[:min(few, len(entries))] {
+		first = append(first, strconv.Quote(reason.Clip(e.String(), reason.LongestField)))
 	}
-	named := strings.Join(first, ", ")
+	names := strings.Join(first, ", ")
 	if more := len(entries) - few; more > 0 {
-		named += fmt.Sprintf(" and %d more", more)
+		names += fmt.Sprintf(" and %d more", more)
 	}
-	o.warn(o.log.WithField("object", xp.String(item)), why.Messagef("The stored copy of %s lists %s, which is not restored first: %s", xp.String(item), named,
-		notFirst[why]))
+
+	return names
 }
 
-// accepts reports whether an entry of the item's list is requested, and why not, "" if that needs
-// no warning.
-func (o *Order) accepts(item *unstructured.Unstructured, i xp.Item, restore *velerov1.Restore) (asked bool, why reason.Code) {
+// accepts reports whether an entry of the item's list is requested, and why to warn if it is not.
+func (o *Order) accepts(i *item, e xp.Item) (asked bool, why reason.Code) {
 	switch {
-	case !xp.IsValidName(i.Namespace, i.Name):
+	case !xp.IsValidName(e.Namespace, e.Name):
 		return true, "" // inFilters warns of it.
-	case !isXR(item) && !isClaim(item):
-		return acceptsForManaged(item, i, restore)
-	case !ofNamespaces(restore):
+	case !isXR(i.original) && !isClaim(i.original):
+		return acceptsForManaged(i, e)
+	case !ofNamespaces(i.restore):
 		return true, "" // Any item can come without a request, or by a label, which a user with access to the bucket can write.
-	case isActivation(i):
+	}
+	switch e.GroupResource {
+	case xp.ResourceManagedDefinition, xp.ResourceActivationPolicy:
 		// All tenants share what it activates, and one of them chose what the XR needs. If it is
 		// missing, the hold reports that.
 		return false, ""
-	case isPlatform(i):
-		return o.acceptsForXR(item, i)
-	case i.Namespace != "":
+	case xp.ResourceXRD, xp.ResourceComposition, xp.ResourceRevision:
+		if !isXR(i.original) || !runsOn(xp.CompositeFrom(i.original), e) {
+			return false, reason.PlatformLeftOut
+		}
+
+		return o.requestPlatform(i, e), ""
+	}
+	if e.Namespace != "" {
 		// What is in another included namespace comes with that, unless the restore selects by
 		// label. A connection Secret may have to come first.
-		return i.GroupResource == resourceSecrets || i.Namespace == item.GetNamespace() || isSelective(restore) || !included(restore, i.Namespace), ""
-	case !isComposable(i):
+		return e.GroupResource == resourceSecrets || e.Namespace == i.GetNamespace() || isSelective(i.restore) || !included(i.restore, e.Namespace), ""
+	}
+	if !isComposable(e) {
 		return false, reason.ClusterScopedLeftOut
-	default:
-		o.requested.add(item, i.Group, i.Name)
-
-		return true, ""
 	}
-}
+	o.Requested.add(i.original, e.Group, e.Name)
 
-// acceptsForXR is accepts for what only XRs request: what they run on.
-func (o *Order) acceptsForXR(item *unstructured.Unstructured, i xp.Item) (asked bool, why reason.Code) {
-	if !isXR(item) || !runsOn(xp.CompositeFrom(item), i) {
-		return false, reason.PlatformLeftOut
-	}
-
-	return o.requestPlatform(item, i), ""
+	return true, ""
 }
 
 // acceptsForManaged is accepts for an MR, which has only its ProviderConfig on its list. A
-// cluster-scoped one is the platform's and does not show whose it is, so a namespaced MR does not
-// request it.
-func acceptsForManaged(mr *unstructured.Unstructured, i xp.Item, restore *velerov1.Restore) (asked bool, why reason.Code) {
+// cluster-scoped one does not show whose it is, so a namespaced MR does not request it.
+func acceptsForManaged(mr *item, e xp.Item) (asked bool, why reason.Code) {
 	switch {
-	case !isConfigOf(mr, i):
+	case !isConfigOf(mr.original, e):
 		return false, reason.BackupTampered
-	case ofNamespaces(restore) && i.Namespace == "" && mr.GetNamespace() != "":
+	case ofNamespaces(mr.restore) && e.Namespace == "" && mr.GetNamespace() != "":
 		return false, reason.ClusterScopedLeftOut
 	default:
 		return true, ""
 	}
 }
 
-func isPlatform(i xp.Item) bool {
-	return i.GroupResource == xp.ResourceXRD || i.GroupResource == xp.ResourceComposition || i.GroupResource == xp.ResourceRevision
-}
-
-// isActivation reports whether an item activates kinds.
-func isActivation(i xp.Item) bool {
-	return i.GroupResource == xp.ResourceManagedDefinition || i.GroupResource == xp.ResourceActivationPolicy
-}
-
-// resourceOf returns the resource of a kind of config.
-func resourceOf(kind string) string { return strings.ToLower(kind) + "s" }
-
-// isConfigOf reports whether an entry is the ProviderConfig that an MR names. Its
-// group is the MR's or a parent of that.
+// isConfigOf reports whether an entry is the MR's ProviderConfig, of its group or a parent of that.
 func isConfigOf(mr *unstructured.Unstructured, i xp.Item) bool {
 	ref, _, _ := unstructured.NestedStringMap(mr.Object, "spec", "providerConfigRef")
 	kind, name, group := cmp.Or(ref["kind"], "ProviderConfig"), ref["name"], mr.GroupVersionKind().Group
 
-	return xp.IsProviderConfigKind(kind) && i.Resource == resourceOf(kind) && i.Name == name &&
+	return xp.IsProviderConfigKind(kind) && i.Resource == strings.ToLower(kind)+"s" && i.Name == name &&
 		xp.IsCustomGroup(i.Group) && (i.Group == group || strings.HasSuffix(group, "."+i.Group)) &&
 		(i.Namespace == "" || i.Namespace == mr.GetNamespace())
 }
@@ -195,28 +172,32 @@ func runsOn(xr xp.Composite, i xp.Item) bool {
 
 // requestPlatform records that an XR requests something that it runs on. It is false if Velero has
 // left that out before: Velero comes to an item only once.
-func (o *Order) requestPlatform(xr *unstructured.Unstructured, i xp.Item) bool {
-	gk := xr.GroupVersionKind().GroupKind()
-	if by, left := o.requested.leftOutFor(gk, i.Group, i.Name); left {
-		o.warn(o.log.WithFields(logrus.Fields{"object": xp.String(xr), "item": i.String()}), reason.PlatformLeftOut.Messagef("%s runs on %q, which the restore left "+
-			"out when %s named it, which is of another kind. Restore again with --include-cluster-resources=true", xp.String(xr), i.String(), by))
+func (o *Order) requestPlatform(xr *item, e xp.Item) bool {
+	if by, left := o.Requested.leftOutFor(xr.GroupVersionKind().GroupKind(), e.Group, e.Name); left {
+		xr.logWarning(reason.PlatformLeftOut.Messagef("%s runs on %q, which the restore left out when %s named it, which is of another kind. Restore again with "+
+			"--include-cluster-resources=true", xp.String(xr.original), e.String(), by))
 
 		return false
 	}
-	o.requested.add(xr, i.Group, i.Name)
+	o.Requested.add(xr.original, e.Group, e.Name)
 
 	return true
 }
 
 // unlisted returns what an item itself names to come before it, for a backup without the plugin.
-func (o *Order) unlisted(item *unstructured.Unstructured, restore *velerov1.Restore) ([]xp.Item, error) {
+func (o *Order) unlisted(i *item) ([]xp.Item, error) {
 	switch {
-	case isXR(item):
-		return o.prerequisites(xp.CompositeFrom(item), restore)
-	case isClaim(item):
-		return o.composite(item, restore)
-	case xp.IsRevision(item):
-		return o.compositionOf(item, restore), nil
+	case isXR(i.original):
+		return o.prerequisites(i)
+	case isClaim(i.original):
+		ref, ok := xp.ClaimFrom(i.original).CompositeRef()
+		if !ok || ref.GroupVersionKind().Group != i.GroupVersionKind().Group {
+			return nil, nil // An XRD has one group for both.
+		}
+
+		return o.itemsFor(i, []xp.Ref{ref})
+	case xp.IsRevision(i.original):
+		return o.compositionOf(i), nil
 	default:
 		return nil, nil
 	}
@@ -224,49 +205,30 @@ func (o *Order) unlisted(item *unstructured.Unstructured, restore *velerov1.Rest
 
 // compositionOf returns the Composition of a revision: beside one that the restore does not bring,
 // the revision gets another number. In a restore of namespaces an XR must have requested it.
-func (o *Order) compositionOf(revision *unstructured.Unstructured, restore *velerov1.Restore) []xp.Item {
-	c, ok := xp.Controller(revision)
+func (o *Order) compositionOf(revision *item) []xp.Item {
+	c, ok := xp.Controller(revision.original)
 	r := xp.Ref{APIVersion: c.APIVersion, Kind: c.Kind, Name: c.Name}
-	if !ok || r.GroupVersionKind().GroupKind() != xp.KindComposition.GroupKind() || o.requested.isLive(r) ||
-		ofNamespaces(restore) && !o.requested.isRequested(clusterScopedName{xp.GroupAPIExtensions, c.Name}) {
+	if !ok || r.GroupVersionKind().GroupKind() != xp.KindComposition.GroupKind() || o.Requested.live.has(r.ID()) ||
+		ofNamespaces(revision.restore) && !o.Requested.isRequested(itemName{group: xp.GroupAPIExtensions, name: c.Name}) {
 		return nil
 	}
 
 	return []xp.Item{{GroupResource: xp.ResourceComposition, Name: c.Name}}
 }
 
-// composite returns the XR that a claim names, if it is of the claim's group.
-func (o *Order) composite(claim *unstructured.Unstructured, restore *velerov1.Restore) ([]xp.Item, error) {
-	ref, ok := xp.ClaimFrom(claim).CompositeRef()
-	if !ok || ref.GroupVersionKind().Group != claim.GroupVersionKind().Group {
-		return nil, nil // An XRD has one group for both.
-	}
-
-	return o.itemsFor(claim, []xp.Ref{ref}, restore)
-}
-
-// prerequisites returns what an XR names to run on. That can be a Composition of another kind,
-// which foreign refuses when it comes.
-func (o *Order) prerequisites(c xp.Composite, restore *velerov1.Restore) ([]xp.Item, error) {
-	var items []xp.Item
-	if name := c.Revision(); name != "" {
-		items = append(items, xp.Item{GroupResource: xp.ResourceRevision, Name: name})
-	}
-	if name := c.Composition(); name != "" {
-		items = append(items, xp.Item{GroupResource: xp.ResourceComposition, Name: name})
-	}
-	gvr, _, err := o.mapper.Resource(c.GroupVersionKind())
+// prerequisites returns what an XR names to run on. If that is of another kind, foreign refuses it.
+func (o *Order) prerequisites(xr *item) ([]xp.Item, error) {
+	c := xp.CompositeFrom(xr.original)
+	items := []xp.Item{{GroupResource: xp.ResourceRevision, Name: c.Revision()}, {GroupResource: xp.ResourceComposition, Name: c.Composition()}}
+	gvr, _, err := o.kinds.Resource(c.GroupVersionKind())
 	if err != nil && !meta.IsNoMatchError(err) {
-		return nil, apiErrorf("cannot find the XRD of %s: %w", xp.String(c.Unstructured), err)
+		return nil, apiErrorf("cannot find the XRD of %s: %w", xp.String(xr.original), err)
 	}
 	if err == nil {
 		items = append(items, xp.Item{GroupResource: xp.ResourceXRD, Name: gvr.GroupResource().String()})
 	}
-	if !ofNamespaces(restore) {
-		return items, nil
-	}
 
-	return slices.DeleteFunc(items, func(i xp.Item) bool {
-		return xp.IsValidName(i.Namespace, i.Name) && !o.requestPlatform(c.Unstructured, i)
+	return slices.DeleteFunc(items, func(e xp.Item) bool {
+		return e.Name == "" || ofNamespaces(xr.restore) && xp.IsValidName(e.Namespace, e.Name) && !o.requestPlatform(xr, e)
 	}), nil
 }

@@ -150,7 +150,7 @@ func TestAdoptCosts(t *testing.T) {
 	x := xptest.XR("x", xptest.Refs(xptest.MR("b")))
 	log, _ := logtest.NewNullLogger()
 	c := live(x)
-	a := NewAdopt(Crossplane(), c, nil, log)
+	a := NewAdopt(Crossplane(), c, nil, log, Shared{})
 	for range 2 {
 		for _, item := range []*unstructured.Unstructured{
 			xptest.MR("b", xptest.ControlledBy(x)), xptest.MR("c"), xptest.XR("y"), xptest.Object("example.org/v1", "T", "a", "t"),
@@ -217,14 +217,14 @@ func TestAdoptNotesUnreadableSettingsOnce(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	c := live()
 	c.config = map[string]string{"hold": "al"}
-	a := NewAdopt(Crossplane(), c, nil, log)
+	a := NewAdopt(Crossplane(), c, nil, log, Shared{})
 	reported := 0
 	for _, name := range []string{"a", "b", "c"} {
 		out, err := a.Execute(inputFor(xptest.MR(name), restoreOf(nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, note := cutNote(out.OperationID); note != "" {
+		if _, note, _ := strings.Cut(out.OperationID, noteAfter); note != "" {
 			reported++
 		}
 	}

@@ -76,7 +76,7 @@ func behind(c *cluster) *cluster {
 func TestServerTime(t *testing.T) {
 	for _, ahead := range []time.Duration{5 * time.Minute, 0, -5 * time.Minute} {
 		w := &fakeAdopter{}
-		a := NewAdopt(Crossplane(), &cluster{ahead: ahead}, w, logrus.New())
+		a := NewAdopt(Crossplane(), &cluster{ahead: ahead}, w, logrus.New(), Shared{})
 		if off := a.now().Sub(time.Now().Add(ahead)); off.Abs() > time.Minute {
 			t.Errorf("%s ahead: marks are off by %s", ahead, off)
 		}

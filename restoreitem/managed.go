@@ -1,6 +1,7 @@
 package restoreitem
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -13,9 +14,6 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
-
-// fieldIdentity is the log field with what is known of an MR's external resource.
-const fieldIdentity = "identity"
 
 // isManaged reports whether the item is an MR, and neither an XR nor a claim.
 func (i *item) isManaged() bool { return xp.IsManaged(i.original) }
@@ -32,7 +30,7 @@ func (a *Adopt) recoverName(i *item) error {
 	if !known || !name.Chosen && xp.HasFlag(i.original, xp.FieldDoubted) {
 		return nil
 	}
-	if other, err := a.managerOf(i, id, name); err != nil || other != nil {
+	if taken, err := a.isTaken(i, id, name); err != nil || taken {
 		return err
 	}
 	xp.Annotate(i.Unstructured, xp.AnnotationExternalName, name.External)
@@ -42,26 +40,25 @@ func (a *Adopt) recoverName(i *item) error {
 	return nil
 }
 
-// managerOf returns a live MR that manages the external resource of that ID, nil if there is none.
-// A name that is only a part of the ID does not identify it. In a restore to other namespaces such
-// an item is a copy.
-func (a *Adopt) managerOf(i *item, id string, name externalname.Name) (*xp.Ref, error) {
-	if mapped := len(i.restore.Spec.NamespaceMapping) > 0; name.Chosen || name.External != id || mapped {
-		return nil, nil //nolint:nilnil // No check is needed.
+// isTaken reports whether a live MR manages the external resource of that ID. A name that is only a
+// part of the ID does not identify it. In a restore to other namespaces the item is a copy then.
+func (a *Adopt) isTaken(i *item, id string, name externalname.Name) (bool, error) {
+	if name.Chosen || name.External != id || len(i.restore.Spec.NamespaceMapping) > 0 {
+		return false, nil
 	}
 	named, err := a.cluster.Named(context.Background(), i.GroupVersionKind(), id)
 	if err != nil {
-		return nil, apiErrorf("cannot find out who else manages the external resource of %s: %w", xp.String(i.original), err)
+		return false, apiErrorf("cannot find out who else manages the external resource of %s: %w", xp.String(i.original), err)
 	}
 	account := i.providerConfig()
 	n := slices.IndexFunc(named, func(m xp.Managing) bool { return m.ID() != i.self().ID() && m.Account == account && !m.Observes })
 	if n < 0 {
-		return nil, nil //nolint:nilnil // No MR does.
+		return false, nil
 	}
 	i.warn(reason.ExternalNameTaken.Messagef("%s is held: its external-name would be %s, as %s, but %s has that already. Set the annotation %s of the one that "+
 		"manages the external resource, and delete the other", xp.String(i.original), id, name.By, named[n], xp.AnnotationExternalName))
 
-	return &named[n].Ref, nil
+	return true, nil
 }
 
 // identity returns the identity of the restored MR.
@@ -75,9 +72,19 @@ func (i *item) identity() xp.Identity {
 	return identity
 }
 
+// formerHold returns the hold that the item had at backup time, nil if none can be read.
+func (i *item) formerHold() *adoption.Hold {
+	h, err := adoption.HoldOf(i.original)
+	if err != nil {
+		return nil
+	}
+
+	return h
+}
+
 // withoutHold returns the item without the hold that it had at backup time.
 func (i *item) withoutHold() *unstructured.Unstructured {
-	if h, err := adoption.HoldOf(i.original); h == nil || err != nil {
+	if i.formerHold() == nil {
 		return i.original
 	}
 	own := i.original.DeepCopy()
@@ -87,25 +94,25 @@ func (i *item) withoutHold() *unstructured.Unstructured {
 }
 
 // holdOf returns the hold that an MR needs, nil if it needs none.
-func (i *item) holdOf(s setting.Settings) *adoption.Hold {
+func (i *item) holdOf() *adoption.Hold {
 	if i.fresh {
-		return &adoption.Hold{Quarantine: i.isQuarantined(), ByHand: s.ByHand}
+		return &adoption.Hold{Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand}
 	}
 	if !i.isManaged() {
 		return nil
 	}
 	own := i.withoutHold()
 	h := &adoption.Hold{
-		Status: i.neededStatus(), Observes: i.mustObserve(s) && i.canObserve(own), Quarantine: i.isQuarantined(), ByHand: s.ByHand,
+		Status: i.neededStatus(), Observes: i.mustObserve() && i.canObserve(own), Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand,
 		Inputs: i.inputs, SecretWas: i.secretWas, FromUID: i.fromUID,
 	}
-	if s.Hold != setting.HoldNone {
+	if i.settings.Hold != setting.HoldNone {
 		h.Identity = i.unsafeIdentity(own)
 	}
 	if h.Reason = i.reasonOf(h); h.Reason == "" && !h.Quarantine {
 		return nil
 	}
-	if (h.Identity == xp.Recoverable || i.awaitsRelease()) && !s.WithoutStatus && !slices.Contains(h.Status, "atProvider") {
+	if (h.Identity == xp.Recoverable || i.awaitsRelease()) && !i.settings.WithoutStatus && !slices.Contains(h.Status, "atProvider") {
 		// A later backup needs it, too.
 		h.Status = append(h.Status, "atProvider")
 	}
@@ -118,7 +125,6 @@ func (i *item) reasonOf(h *adoption.Hold) string {
 	switch {
 	case h.Identity != "":
 		id, _ := xp.ProviderID(i.original)
-
 		why := adoption.WhyHeld(h.Identity, id)
 
 		return why.Code.Messagef("restored from a backup; %s", why.Text).String()
@@ -141,15 +147,12 @@ func (i *item) reasonOf(h *adoption.Hold) string {
 	}
 }
 
-// holdOwnerless returns h with the XR of an MR that is restored without its controller. h may be
-// nil.
+// holdOwnerless adds the XR of an MR that is restored without its controller to h, which may be nil.
 func (i *item) holdOwnerless(h *adoption.Hold) *adoption.Hold {
 	if i.ownerless == nil || !i.isManaged() {
 		return h
 	}
-	if h == nil {
-		h = &adoption.Hold{Reason: i.reasonOwnerless(), ByHand: i.settings.ByHand}
-	}
+	h = cmp.Or(h, &adoption.Hold{Reason: i.reasonOwnerless(), ByHand: i.settings.ByHand})
 	h.Owner = i.ownerless
 
 	return h
@@ -163,29 +166,22 @@ func (i *item) reasonOwnerless() string {
 	return adoption.ReasonOwnerless
 }
 
-// unsafeIdentity returns the identity of an MR that could create a second external resource, "" if
-// it can't.
+// unsafeIdentity returns the identity of an MR that could create another external resource, or "".
 func (i *item) unsafeIdentity(own *unstructured.Unstructured) xp.Identity {
-	switch identity := i.identity(); {
-	case identity == xp.Known, identity == xp.NeverCreated, xp.IsPaused(own), !xp.MayCreate(own):
+	identity := i.identity()
+	if identity == xp.Known || identity == xp.NeverCreated || xp.IsPaused(own) || !xp.MayCreate(own) {
 		return ""
-	default:
-		return identity
 	}
+
+	return identity
 }
 
 // mustObserve reports whether an MR must observe before it does anything else.
-func (i *item) mustObserve(s setting.Settings) bool {
-	switch s.ObserveFirst {
-	case setting.ObserveAll:
-		return true
-	case setting.ObserveNone:
-		return false
-	case setting.ObserveUpjet:
-		return s.Hold != setting.HoldNone && i.identity() == xp.Known && xp.IsUpjet(i.original)
-	}
+func (i *item) mustObserve() bool {
+	s := i.settings
+	upjet := s.ObserveFirst == setting.ObserveUpjet && s.Hold != setting.HoldNone && i.identity() == xp.Known && xp.IsUpjet(i.original)
 
-	return false
+	return upjet || s.ObserveFirst == setting.ObserveAll
 }
 
 // canObserve reports whether an MR does more than observe, and has something to observe.
@@ -193,14 +189,13 @@ func (i *item) canObserve(own *unstructured.Unstructured) bool {
 	return i.identity() != xp.NeverCreated && !xp.IsPaused(own) && xp.MayWrite(own) && !xp.OnlyObserves(i.Unstructured)
 }
 
-// holdManaged puts a hold on an MR and returns the ID of the operation that releases it, "" if its
-// XR's does.
+// holdManaged holds an MR and returns the ID of the operation that releases it, "" if its XR's does.
 func (a *Adopt) holdManaged(i *item, h adoption.Hold) (string, error) {
 	if err := a.putHold(i, h); err != nil {
 		return "", err
 	}
 	if h.Identity != "" {
-		i.log.WithFields(logrus.Fields{fieldIdentity: h.Identity, fieldReason: string(adoption.WhyHeld(h.Identity, "").Code)}).Warnf("Restored and held: %s: %s",
+		i.log.WithFields(logrus.Fields{"identity": h.Identity, "reason": string(adoption.WhyHeld(h.Identity, "").Code)}).Warnf("Restored and held: %s: %s",
 			xp.String(i.original), h.Reason)
 	}
 	adopted, err := a.isAdopted(i)

@@ -82,29 +82,24 @@ func isHeldAs(before, after *unstructured.Unstructured) bool {
 func (a *Adopt) modifiers(restore *velerov1.Restore) (name string, rules []modifierRule, err error) {
 	a.modifying.Lock()
 	defer a.modifying.Unlock()
-	read := a.namedModifiers
+	read := a.readModifiers
 	if ref := restore.Spec.ResourceModifier; ref != nil {
 		name = ref.Name
-	} else if a.modifiersName != nil {
-		name, read = a.modifiersName(), a.defaultModifiers
+	} else if a.Modifiers != nil {
+		name, read = a.Modifiers(), a.defaultModifiers
 	}
 	if name == "" || a.rules != nil {
 		return name, a.rules, nil
 	}
 	if rules, err = read(restore, name); err == nil {
-		a.rules = rules
+		a.rules = append([]modifierRule{}, rules...)
 	}
 
 	return name, rules, err
 }
 
-// namedModifiers returns the rules in the ConfigMap that a Restore names.
-func (a *Adopt) namedModifiers(restore *velerov1.Restore, name string) ([]modifierRule, error) {
+func (a *Adopt) readModifiers(restore *velerov1.Restore, name string) (rules []modifierRule, err error) {
 	data, err := a.cluster.ConfigMap(context.Background(), restore.Namespace, name)
-	if err != nil {
-		return nil, err
-	}
-	rules := []modifierRule{}
 	for _, text := range data {
 		var all struct {
 			Rules []modifierRule `json:"resourceModifierRules"`
@@ -115,7 +110,7 @@ func (a *Adopt) namedModifiers(restore *velerov1.Restore, name string) ([]modifi
 		rules = append(rules, all.Rules...)
 	}
 
-	return rules, nil
+	return rules, err
 }
 
 var errNotModifiers = errors.New("they are no resource modifiers")
@@ -129,19 +124,18 @@ func (a *Adopt) defaultModifiers(restore *velerov1.Restore, name string) ([]modi
 	}
 	// The Velero API that this plugin is built with may lack the field.
 	if skips, _, _ := unstructured.NestedBool(live.Object, "spec", "skipDefaultResourceModifier"); skips {
-		return []modifierRule{}, nil
+		return nil, nil
 	}
-	rules, err := a.namedModifiers(restore, name)
+	rules, err := a.readModifiers(restore, name)
 	if apierrors.IsNotFound(err) || errors.Is(err, errNotModifiers) {
-		return []modifierRule{}, nil
+		return nil, nil
 	}
 
 	return rules, err
 }
 
 // apply returns the object after the rule. ok is false if the rule is for another kind or can't be
-// applied, which Velero reports. It ignores the rule's other conditions: a rule that would remove
-// this hold removes the next one's.
+// applied. It ignores other conditions: a rule that would remove this hold removes the next one's.
 func (r modifierRule) apply(u *unstructured.Unstructured) (after *unstructured.Unstructured, ok bool) {
 	plural, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
 	of, err := glob.Compile(r.Conditions.GroupResource, '.')
@@ -158,7 +152,11 @@ func (r modifierRule) apply(u *unstructured.Unstructured) (after *unstructured.U
 	default:
 		// Velero has no merge strategy for custom resources.
 		for _, p := range append(r.MergePatches, r.StrategicPatches...) {
-			if b, err = mergeInto(b, p.PatchData); err != nil {
+			var patch []byte
+			if patch, err = yaml.YAMLToJSON([]byte(p.PatchData)); err != nil {
+				break
+			}
+			if b, err = jsonpatch.MergePatch(b, patch); err != nil {
 				break
 			}
 		}
@@ -179,8 +177,7 @@ func (r modifierRule) applyPatches(object []byte) ([]byte, error) {
 		if p.From != "" {
 			operation["from"] = p.From
 		}
-		// A value that is valid JSON counts as JSON (velero internal/resourcemodifiers,
-		// json_patch.go).
+		// Valid JSON counts as JSON (velero internal/resourcemodifiers/json_patch.go).
 		if operation["value"] = p.Value; json.Valid([]byte(p.Value)) && !strings.HasPrefix(p.Value, `"`) {
 			operation["value"] = json.RawMessage(p.Value)
 		}
@@ -200,13 +197,4 @@ func (r modifierRule) applyPatches(object []byte) ([]byte, error) {
 	}
 
 	return after, err //nolint:wrapcheck // The caller drops it.
-}
-
-func mergeInto(object []byte, data string) ([]byte, error) {
-	patch, err := yaml.YAMLToJSON([]byte(data))
-	if err != nil {
-		return nil, err //nolint:wrapcheck // The caller drops it.
-	}
-
-	return jsonpatch.MergePatch(object, patch) //nolint:wrapcheck // The caller drops it.
 }

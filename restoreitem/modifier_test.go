@@ -109,7 +109,7 @@ func TestAdoptChecksDefaultModifiers(t *testing.T) {
 				restore.Spec.ResourceModifier = &corev1.TypedLocalObjectReference{Kind: "ConfigMap", Name: "mine"}
 			}
 			log, _ := test.NewNullLogger()
-			a := NewAdopt(Crossplane(), c, nil, log, WithModifiers(func() string { return tc.of }))
+			a := NewAdopt(Crossplane(), c, nil, log, Shared{Modifiers: func() string { return tc.of }})
 			_, err := a.Execute(inputFor(xptest.XRV2("x"), restore))
 			if (err != nil) != tc.refused || err != nil && !strings.Contains(err.Error(), "velero/cni") {
 				t.Errorf("%s\ngot %v", tc.reason, err)

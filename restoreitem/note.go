@@ -2,11 +2,12 @@ package restoreitem
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/sirupsen/logrus"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -23,9 +24,6 @@ const (
 	noteAfter = "; "
 )
 
-// fieldReason is the log field with the code of a message.
-const fieldReason = "reason"
-
 // A remark is what an action reports about an item. A dry run takes its results from the remarks.
 type remark struct {
 	reason.Message
@@ -36,18 +34,9 @@ type remark struct {
 	copied bool
 }
 
-// A remarkFn receives remarks, nil if nothing needs them.
-type remarkFn func(remark)
-
-func (r remarkFn) add(m remark) {
-	if r != nil {
-		r(m)
-	}
-}
-
 // withCode returns a logger that adds the code of a message, and clips the other fields.
 func withCode(log logrus.FieldLogger, m reason.Message) *logrus.Entry {
-	e := log.WithField(fieldReason, string(m.Code))
+	e := log.WithField("reason", string(m.Code))
 	for name, value := range e.Data {
 		if s, ok := value.(string); ok {
 			e.Data[name] = reason.Clip(s, reason.LongestField)
@@ -57,31 +46,49 @@ func withCode(log logrus.FieldLogger, m reason.Message) *logrus.Entry {
 	return e
 }
 
-// warn logs a message for the user, if it is one of the first of its code about the item.
-func (s *shared) warn(log logrus.FieldLogger, m reason.Message) {
-	if !s.warned.add(m.Code) {
-		return
-	}
-	withCode(log, m).Warn(m)
-	s.remarks.add(remark{Message: m, warns: true})
-}
+// mostWarnings is how many warnings with the same code an item gets, in the log and in its note. The
+// author of an item chooses how many there would be, which can be tens of thousands.
+const mostWarnings = 20
 
-// warnOfMore logs how many more warnings there are about the item.
-func (s *shared) warnOfMore(item *unstructured.Unstructured, log logrus.FieldLogger) {
-	for _, m := range s.warned.more() {
-		withCode(log.WithField("object", xp.String(item)), m).Warn(m)
-	}
-}
+// longestNote is how many bytes a note has at most. Velero keeps it as the ID of an operation.
+const longestNote = 16 << 10
 
-// warn logs a message for the user and adds it to the item's notes, if it is one of the first of
-// its code.
-func (i *item) warn(m reason.Message) {
-	if !i.warned.add(m.Code) {
-		return
+// logWarning logs a message if it is one of the first of its code about the item, and reports that.
+func (i *item) logWarning(m reason.Message) bool {
+	if i.warned == nil {
+		i.warned = map[reason.Code]int{}
+	}
+	if i.warned[m.Code]++; i.warned[m.Code] > mostWarnings {
+		return false
 	}
 	withCode(i.log, m).Warn(m)
-	i.remarks.add(remark{Message: m, warns: true})
-	i.notes = append(i.notes, m)
+	i.remarks = append(i.remarks, remark{Message: m, warns: true})
+
+	return true
+}
+
+// warn is logWarning with a note for the user.
+func (i *item) warn(m reason.Message) bool {
+	first := i.logWarning(m)
+	if first {
+		i.notes = append(i.notes, m)
+	}
+
+	return first
+}
+
+// logMore logs and returns how many more warnings of each code there are.
+func (i *item) logMore() []reason.Message {
+	var all []reason.Message
+	for _, code := range slices.Sorted(maps.Keys(i.warned)) {
+		if n := i.warned[code] - mostWarnings; n > 0 {
+			m := code.Messagef("There are %d more warnings like the %d before", n, mostWarnings)
+			withCode(i.log, m).Warn(m)
+			all = append(all, m)
+		}
+	}
+
+	return all
 }
 
 // apiErrorf returns an error like fmt.Errorf, for a failed request. Its code is that of the error
@@ -126,15 +133,10 @@ func (i *item) note(out *velero.RestoreItemActionExecuteOutput) {
 	if len(i.notes) == 0 {
 		return
 	}
-	more := i.warned.more()
-	for _, m := range more {
-		withCode(i.log, m).Warn(m)
-	}
-	note := noteID(i.self(), reason.Join(append(i.notes, more...)), i.failed)
 	if out.OperationID != "" {
 		out.OperationID += noteAfter
 	}
-	out.OperationID += note
+	out.OperationID += noteID(i.self(), reason.Join(append(i.notes, i.logMore()...)), i.failed)
 }
 
 // noteID returns the ID of an operation that only reports a message about r.
@@ -147,15 +149,7 @@ func noteID(r xp.Ref, text string, failed bool) string {
 	return reason.Clip(prefix+r.String()+": "+text, longestNote)
 }
 
-// cutNote splits an ID into that of an operation and its note.
-func cutNote(id string) (operation, note string) {
-	operation, note, _ = strings.Cut(id, noteAfter)
-
-	return operation, note
-}
-
-// addNote adds a note to the progress of an operation. A note of a failure fails the operation once
-// that completes.
+// addNote adds a note to the progress of an operation. That of a failure fails it when it completes.
 func addNote(note string, progress *velero.OperationProgress) {
 	noted := velero.OperationProgress{}
 	if !noteText(note, &noted) {

@@ -99,7 +99,7 @@ func TestAdoptNotesEachLiveKindOnce(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	update := restoreOf(nil)
 	update.Spec.ExistingResourcePolicy = velerov1.PolicyTypeUpdate
-	a := NewAdopt(Crossplane(), live(xptest.MR("a"), xptest.MR("b"), xptest.Composition("c", xptest.XR("x"))), nil, log)
+	a := NewAdopt(Crossplane(), live(xptest.MR("a"), xptest.MR("b"), xptest.Composition("c", xptest.XR("x"))), nil, log, Shared{})
 	var got []string
 	for _, item := range []*unstructured.Unstructured{xptest.MR("a"), xptest.MR("b"), xptest.Composition("c", xptest.XR("x"))} {
 		out, err := a.Execute(inputFor(item, update))

@@ -17,6 +17,7 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -25,14 +26,12 @@ import (
 // the key signed them. An error of the API server is worth a retry.
 type Adopter interface {
 	Adopt(ctx context.Context, key adoption.Key, by adoption.Requester, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error)
-	// GiveUp leaves the hold on ref. It writes the reason and the next step into the mark and an
-	// Event.
+	// GiveUp leaves the hold on ref, with the reason and the next step in its mark and an Event.
 	GiveUp(ctx context.Context, key adoption.Key, ref xp.Ref, why string) error
 }
 
 // resultsTTL is how long results last after their last use. Velero polls all operations of a
-// restore one after the other in one process, and the next round in another. So one observation
-// serves a round.
+// restore one after the other in one process, so one observation serves them all.
 const resultsTTL = 5 * time.Second
 
 // results are the plans of the last adoption, for the operations that are polled next.
@@ -80,7 +79,7 @@ func (a *Adopt) Progress(id string, restore *velerov1.Restore) (progress velero.
 	if noteText(id, &progress) {
 		return progress, nil
 	}
-	id, note := cutNote(id)
+	id, note, _ := strings.Cut(id, noteAfter)
 	ref, err := parseOperationID(id)
 	if err != nil {
 		return progress, err
@@ -106,6 +105,7 @@ func (a *Adopt) Progress(id string, restore *velerov1.Restore) (progress velero.
 	return progress, nil
 }
 
+// plan takes the next steps for ref and what the Restore brought with it, unless that was just done.
 func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (plan adoption.Plan, err error) {
 	a.results.mu.Lock()
 	defer a.results.mu.Unlock()
@@ -122,7 +122,13 @@ func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (plan adoption.Plan,
 
 		return plan, nil
 	}
-	plans, err := a.adoptAll(ref, restore)
+	selector := labels.Set{velerov1.RestoreNameLabel: label.GetValidName(restore.Name)}.String()
+	key, err := a.cluster.MarkKey(context.Background(), restore.Namespace)
+	if err != nil {
+		return adoption.Plan{}, err
+	}
+	by := adoption.Requester{Restore: restore.Namespace + "/" + restore.Name, Started: a.startOf(restore), Held: a.Requested.held.get}
+	plans, err := a.adopter.Adopt(context.Background(), key, by, selector, ref)
 	if err != nil {
 		return adoption.Plan{}, err
 	}
@@ -140,51 +146,27 @@ func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (plan adoption.Plan,
 	return plans[ref.ID()], nil
 }
 
-// adoptAll takes the next steps for what ref names, and for what the Restore brought back with it.
-func (a *Adopt) adoptAll(ref xp.Ref, restore *velerov1.Restore) (map[xp.ID]adoption.Plan, error) {
-	selector := labels.Set{velerov1.RestoreNameLabel: label.GetValidName(restore.Name)}.String()
-	key, err := a.cluster.MarkKey(context.Background(), restore.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	by := adoption.Requester{Restore: restore.Namespace + "/" + restore.Name, Started: a.startOf(restore)}
-	if a.requested != nil {
-		by.Held = a.requested.held.get
-	}
-
-	return a.adopter.Adopt(context.Background(), key, by, selector, ref)
-}
-
 // describe returns the state of an XR in one line, with the first few reasons. The log has all.
 func describe(p adoption.Plan) string {
-	if !p.Quarantine.IsZero() && len(p.Waiting) == 0 {
-		return p.Quarantine.String() + remarks(p)
-	}
-	if p.Done && p.Total == 0 && len(p.Remarks) == 0 {
-		return "not held"
-	}
+	waits := !p.Done && len(p.Waiting) > 0
 	state := "adopted"
 	if p.Held {
 		state = "ready to be adopted"
 	}
-	s := fmt.Sprintf("%d of %d composed resources %s", p.Adopted, p.Total, state)
-	if p.Done || len(p.Waiting) == 0 {
-		return s + remarks(p)
+	var parts []string
+	switch {
+	case !p.Quarantine.IsZero() && len(p.Waiting) == 0:
+		parts = append(parts, p.Quarantine.String())
+	case p.Done && p.Total == 0 && len(p.Remarks) == 0:
+		return "not held"
+	case p.Total > 0 || !waits:
+		parts = append(parts, fmt.Sprintf("%d of %d composed resources %s", p.Adopted, p.Total, state))
 	}
-	if s += "; "; p.Total == 0 {
-		s = ""
-	}
-
-	return s + "waiting for " + adoption.FirstReasons(p.Waiting) + remarks(p)
-}
-
-// remarks returns the remarks of a Plan, to append to its description.
-func remarks(p adoption.Plan) string {
-	if len(p.Remarks) == 0 {
-		return ""
+	if waits {
+		parts = append(parts, "waiting for "+adoption.FirstReasons(p.Waiting))
 	}
 
-	return "; " + reason.Join(p.Remarks)
+	return strings.Join(append(parts, reason.Strings(p.Remarks)...), "; ")
 }
 
 // Cancel is called when the operation times out. The hold stays: a release now is what it prevents.
@@ -192,7 +174,7 @@ func (a *Adopt) Cancel(id string, restore *velerov1.Restore) error {
 	if noteText(id, &velero.OperationProgress{}) {
 		return nil
 	}
-	id, _ = cutNote(id)
+	id, _, _ = strings.Cut(id, noteAfter)
 	ref, err := parseOperationID(id)
 	if err != nil {
 		return err
@@ -212,4 +194,49 @@ func (a *Adopt) Cancel(id string, restore *velerov1.Restore) error {
 	}
 
 	return a.adopter.GiveUp(context.Background(), key, ref, fmt.Sprintf("the Restore %s/%s stopped waiting: %s", restore.Namespace, restore.Name, why))
+}
+
+// checkTimeout fails an operation that has waited longer than the setting allows. The hold stays.
+// The description reports an error, and the next poll tries again.
+func (a *Adopt) checkTimeout(ref xp.Ref, restore *velerov1.Restore, plan adoption.Plan, progress *velero.OperationProgress) {
+	settings, err := a.settings(restore)
+	if err != nil {
+		a.log.WithError(err).Warn("Not looking at the setting " + setting.NameTimeout)
+		progress.Description += "; cannot find out whether the time of the setting " + setting.NameTimeout + " is over: " + reason.ErrorMessage(err).String()
+
+		return
+	}
+	// Velero polls only after the restore's last object, which can be from an earlier restore.
+	limit, began := settings.AdoptionTimeout, plan.RestoredAt
+	if start := a.startOf(restore); start.After(began) {
+		began = start
+	}
+	if limit == 0 || began.IsZero() || a.now().Sub(began) < limit {
+		return
+	}
+	why := fmt.Sprintf("not adopted within %s, the setting %s of the Restore %s/%s: %s", limit, setting.NameTimeout, restore.Namespace, restore.Name,
+		describe(plan))
+	key, err := a.cluster.MarkKey(context.Background(), restore.Namespace)
+	if err == nil {
+		err = a.adopter.GiveUp(context.Background(), key, ref, why)
+	}
+	if err != nil {
+		a.log.WithField("operation", operationID(ref)).WithError(err).Warn("Trying again at the next poll to write that the time is over")
+		progress.Description += "; trying again to write that the time is over: " + reason.ErrorMessage(err).String()
+
+		return
+	}
+	progress.Completed = true
+	progress.Err = reason.RestoreStopped.Messagef("%s is %s. Its hold stays on, so nothing is lost. Correct that, then run: %s", ref, why,
+		xp.ReleaseCommand(ref)).String()
+}
+
+// startOf returns when a restore began, by the API server's clock; zero if not known. Velero notes
+// it by the clock of its Pod, which this process shares.
+func (a *Adopt) startOf(restore *velerov1.Restore) time.Time {
+	if restore.Status.StartTimestamp == nil {
+		return time.Time{}
+	}
+
+	return a.cluster.ServerTime(restore.Status.StartTimestamp.Time)
 }

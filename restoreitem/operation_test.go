@@ -54,7 +54,7 @@ func pollWith(w *fakeAdopter) *Adopt { return pollIn(live(), w) }
 
 func pollIn(c *cluster, w *fakeAdopter) *Adopt {
 	log, _ := logtest.NewNullLogger()
-	a := NewAdopt(Crossplane(), c, w, log)
+	a := NewAdopt(Crossplane(), c, w, log, Shared{})
 	a.now = at(30)
 
 	return a

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/sirupsen/logrus"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
@@ -18,22 +17,11 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A ResourceMapper returns the resource of a kind and whether it is namespaced. If the kind is not
-// served, meta.IsNoMatchError is true of the error.
-type ResourceMapper interface {
+// A Kinds knows the kinds of the cluster.
+type Kinds interface {
+	// Resource returns the resource of a kind and whether it is namespaced. If the kind is not
+	// served, meta.IsNoMatchError is true of the error.
 	Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error)
-}
-
-// A ResourceMapperFn is a function that is a ResourceMapper.
-type ResourceMapperFn func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error)
-
-// Resource calls the function.
-func (fn ResourceMapperFn) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
-	return fn(gvk)
-}
-
-// ClaimKinds know which kinds are claims.
-type ClaimKinds interface {
 	// IsClaimKind reports whether claims are of a kind, false if the API server does not serve it.
 	IsClaimKind(gvk schema.GroupVersionKind) (bool, error)
 }
@@ -42,25 +30,22 @@ type ClaimKinds interface {
 // an XR's CompositionRevision, Composition and XRD; a claim's whole tree; the publisher of a
 // connection secret, but no claim; the package of a package revision; what a Usage uses.
 type Order struct {
-	shared
+	Shared
 
 	selector velero.ResourceSelector
-	mapper   ResourceMapper
+	kinds    Kinds
 	log      logrus.FieldLogger
-	awaited  sync.Map // Keys are definedKinds.
+	// awaited has the XRD of each kind that the restore has waited for.
+	awaited table[schema.GroupVersionKind, string]
 	// reported has the items that notes name as excluded by the resource filters.
-	reported sync.Map
+	reported table[xp.Item, bool]
 }
 
 var _ riav2.RestoreItemAction = &Order{}
 
-// NewOrder returns the action for what the selector selects. It serves one restore, whose actions
-// share the RequestedItems.
-func NewOrder(selector velero.ResourceSelector, mapper ResourceMapper, requested *RequestedItems, log logrus.FieldLogger, options ...Option) *Order {
-	o := &Order{shared: sharedBy(options), selector: selector, mapper: mapper, log: log}
-	o.requested = requested
-
-	return o
+// NewOrder returns the action for what the selector selects. It serves one restore.
+func NewOrder(selector velero.ResourceSelector, kinds Kinds, log logrus.FieldLogger, shared Shared) *Order {
+	return &Order{Shared: shared.complete(), selector: selector, kinds: kinds, log: log}
 }
 
 // Name is not called by Velero.
@@ -72,196 +57,179 @@ func (o *Order) AppliesTo() (velero.ResourceSelector, error) { return o.selector
 // Execute returns the item unchanged, with what must be restored before it. It fails if XRDCheck or
 // Readiness refuses the item, or if an XR's list of composed resources can't be read.
 func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.RestoreItemActionExecuteOutput, error) {
-	o.warned.begin()
-	out, err := o.execute(input)
-	o.warnOfMore(&unstructured.Unstructured{Object: input.ItemFromBackup.UnstructuredContent()}, o.log)
+	i := newItem(input, o.log)
+	out, err := o.execute(i)
+	i.logMore()
+	o.remarks(i.remarks)
 
 	return out, withErrorCode(err)
 }
 
 // execute is Execute without the code in the error.
-func (o *Order) execute(input *velero.RestoreItemActionExecuteInput) (*velero.RestoreItemActionExecuteOutput, error) {
-	item := &unstructured.Unstructured{Object: input.ItemFromBackup.UnstructuredContent()}
+func (o *Order) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	out := &velero.RestoreItemActionExecuteOutput{}
-	if xp.SkipReason(item) != "" {
+	if xp.SkipReason(i.original) != "" {
 		return out, nil
 	}
-	if r := xp.RefTo(item); r.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
-		r.Namespace = targetNamespace(r.Namespace, input.Restore)
-		if xp.IsConnectionSecret(item) {
-			o.requested.secret(r, true)
-		} else {
-			o.requested.others.Store(r.ID(), true)
-		}
+	switch {
+	case xp.IsConnectionSecret(i.original):
+		o.Requested.secret(i.self(), true)
+	case isSecret(i.original):
+		o.Requested.others.put(i.self().ID(), true)
+	case xp.IsRevision(i.original):
+		o.Requested.required.put(i.GetName(), xp.Required(i.original))
 	}
-	if xp.IsRevision(item) {
-		o.requested.required.Store(item.GetName(), xp.Required(item))
-	}
-	if why, forged := o.refuses(item, input.Restore); !why.IsZero() {
+	if why, forged := o.refuses(i); !why.IsZero() {
+		i.logWarning(why)
 		out = out.WithoutRestore()
-		out.OperationID = noteID(xp.RefTo(item), why.String(), forged)
+		out.OperationID = noteID(xp.RefTo(i.original), why.String(), forged)
 
 		return out, nil
 	}
-	if err := o.xrds.check(item, targetNamespace(item.GetNamespace(), input.Restore)); err != nil {
+	if err := o.XRDs.check(i.original, i.namespace); err != nil {
 		return nil, err // Before it requests anything.
 	}
-	if err := o.ready.check(item, input.Restore, o.log); err != nil {
+	if err := o.Ready.check(i); err != nil {
 		return nil, err
 	}
-	first, err := o.first(item, input.Restore)
+	first, err := o.first(i)
 	if err != nil {
 		return nil, err
 	}
-	if xp.HasAnnotation(item, xp.AnnotationMustRestore) {
+	if xp.HasAnnotation(i.original, xp.AnnotationMustRestore) {
 		// The writer of the annotation must not override the restore's filters.
-		u := &unstructured.Unstructured{Object: input.Item.UnstructuredContent()}
-		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", xp.AnnotationMustRestore)
-		out = velero.NewRestoreItemActionExecuteOutput(u)
+		unstructured.RemoveNestedField(i.Object, "metadata", "annotations", xp.AnnotationMustRestore)
+		out = velero.NewRestoreItemActionExecuteOutput(i.Unstructured)
 	}
-	in, left := o.inFilters(item, first, input.Restore)
-	if left.IsZero() {
-		left = o.unrestoredInputs(item, input.Restore)
+	in, left := o.inFilters(i, first)
+	if inputs := o.unrestoredInputs(i); left.IsZero() {
+		left = inputs
 	}
 	if !left.IsZero() {
-		out.OperationID = noteID(xp.RefTo(item), left.String(), false)
+		i.logWarning(left)
+		out.OperationID = noteID(xp.RefTo(i.original), left.String(), false)
 	}
-	o.addEarly(item, in)
+	o.addEarly(i, in)
 	out.AdditionalItems = slices.Grow(out.AdditionalItems, len(in))
-	o.requested.expect(item, in)
-	for _, i := range in {
-		out.AdditionalItems = append(out.AdditionalItems, velero.ResourceIdentifier{GroupResource: i.GroupResource, Namespace: i.Namespace, Name: i.Name})
+	for _, e := range in {
+		out.AdditionalItems = append(out.AdditionalItems, velero.ResourceIdentifier(e))
 	}
-	if within := o.ready.timeout(input.Restore); o.awaitKind(item, out.AdditionalItems, within) {
+	o.Requested.expect(i.original, out.AdditionalItems, false)
+	if within := o.Ready.timeout(i.restore); o.awaitKind(i, in, within) {
 		out.WaitForAdditionalItems, out.AdditionalItemsReadyTimeout = true, within
 	}
 
 	return out, nil
 }
 
-// refuses returns why a restore must not take an item, the zero Message if it may. forged means
-// that the backup was tampered with.
-func (o *Order) refuses(item *unstructured.Unstructured, restore *velerov1.Restore) (why reason.Message, forged bool) {
-	by, reached, owned := o.requested.publisherOf(item)
-	switch {
-	case o.isForged(item, restore):
-		why, forged = reason.BackupTampered.Messagef("%s is not restored: the name of its file is that of another kind. Find out who wrote to the backup",
-			xp.String(item)), true
-	case o.requested.isUnexpected(item, restore):
-		why, forged = reason.BackupTampered.Messagef("%s is not restored: it is in the file of another object. Find out who wrote to the backup",
-			xp.String(item)), true
-	case reached && !owned:
-		why, forged = reason.BackupTampered.Messagef("%s is not restored: %s names it, but it is not the connection secret of that, and in a namespace that is not "+
-			"restored. Find out who wrote to the backup", xp.String(item), by), true
-	default:
-		why = o.foreign(item, restore)
-	}
-	if !why.IsZero() {
-		o.warn(o.log.WithFields(logrus.Fields{"kind": item.GetKind(), "namespace": item.GetNamespace(), "name": item.GetName()}), why)
-	}
+func isSecret(u *unstructured.Unstructured) bool {
+	return u.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Secret"}
+}
 
-	return why, forged
+// refuses returns why a restore must not take an item, if so. forged means that it is no mistake.
+func (o *Order) refuses(i *item) (why reason.Message, forged bool) {
+	by, reached, owned := o.Requested.publisherOf(i.original)
+	switch {
+	case o.isForged(i):
+		return reason.BackupTampered.Messagef("%s is not restored: the name of its file is that of another kind. Find out who wrote to the backup",
+			xp.String(i.original)), true
+	case o.Requested.isUnexpected(i):
+		return reason.BackupTampered.Messagef("%s is not restored: it is in the file of another object. Find out who wrote to the backup",
+			xp.String(i.original)), true
+	case reached && !owned:
+		return reason.BackupTampered.Messagef("%s is not restored: %s names it, but it is not the connection secret of that, and in a namespace that is not "+
+			"restored. Find out who wrote to the backup", xp.String(i.original), by), true
+	default:
+		return o.foreign(i), false
+	}
 }
 
 // inFilters returns the items that pass the restore's filters, since Velero drops others silently.
-// left is a warning that names the others, the zero Message if there are none. Items that the
-// resource filters exclude are requested all the same: only Velero knows short names.
-func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, restore *velerov1.Restore) (in []xp.Item, left reason.Message) {
+// left names the others, and is the zero Message if there are none. Items that the resource filters
+// exclude are requested all the same: only Velero knows short names.
+func (o *Order) inFilters(i *item, first []xp.Item) (in []xp.Item, left reason.Message) {
 	const few = 10
-	var named []string
-	more := 0
-	leave := func(name string) {
-		if len(named) < few {
-			named = append(named, reason.Clip(name, reason.LongestField))
-		} else {
-			more++
-		}
-	}
+	var names []string
 	in = make([]xp.Item, 0, len(first))
-	for _, i := range first {
-		if !xp.IsValidName(i.Namespace, i.Name) {
-			o.warn(o.log.WithFields(logrus.Fields{"object": xp.String(item), "item": i.String()}), reason.Malformed.Messagef("%s names %q, which no object can have as "+
-				"its name, so that is not restored first. Find out who wrote it", xp.String(item), i.Name))
+	for _, e := range first {
+		if !xp.IsValidName(e.Namespace, e.Name) {
+			i.logWarning(reason.Malformed.Messagef("%s names %q, which no object can have as its name, so that is not restored first. Find out who wrote it",
+				xp.String(i.original), e.Name))
 
 			continue
 		}
-		comes := inScope(i, restore)
-		if i.GroupResource == resourceSecrets {
-			o.requested.secret(xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: targetNamespace(i.Namespace, restore), Name: i.Name}, comes && takesSecrets(restore))
+		comes, secret := inScope(e, i.restore), e.GroupResource == resourceSecrets
+		if secret {
+			to := targetNamespace(e.Namespace, i.restore)
+			o.Requested.secret(xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: to, Name: e.Name}, comes && !isFiltered(e, i.restore))
 		}
-		if !comes {
-			if !isReachedLater(item, i, restore) {
-				leave(i.String())
-			}
-
-			continue
-		}
-		in = append(in, i)
-	}
-	for _, i := range slices.Concat(in, o.unrequested(item, restore)) {
-		if !isFiltered(i, restore) {
-			continue
-		}
-		// Thousands of XRs can run on the same item, a claim lists what its XR does, and each MR
-		// can publish in a Secret.
-		key, name := i, i.String()
-		if i.GroupResource == resourceSecrets {
-			key, name = xp.Item{GroupResource: i.GroupResource}, name+", as all Secrets"
-		}
-		if _, reported := o.reported.LoadOrStore(key, true); !reported {
-			leave(name)
+		switch {
+		case comes:
+			in = append(in, e)
+		case secret && (i.GetNamespace() == "" || isClaim(i.original)) && includesSecretsOf(i.restore, e.Namespace): // Its publisher requests or awaits it.
+		default:
+			names = append(names, e.String())
 		}
 	}
-	if len(named) == 0 {
+	for _, e := range slices.Concat(in, o.unrequested(i)) {
+		if !isFiltered(e, i.restore) {
+			continue
+		}
+		// Thousands can run on one item or publish in Secrets, and a claim lists what its XR does.
+		key, name := e, e.String()
+		if e.GroupResource == resourceSecrets {
+			key, name = xp.Item{GroupResource: e.GroupResource}, name+", as all Secrets"
+		}
+		if o.reported.add(key, true) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
 		return in, left
 	}
-	if more > 0 {
-		named = append(named, fmt.Sprintf("and %d more", more))
+	more := len(names) - few
+	names = names[:min(few, len(names))]
+	for n, name := range names {
+		names[n] = reason.Clip(name, reason.LongestField)
 	}
-	left = reason.LeftOutByFilters.Messagef("The filters of the restore leave out what %s belongs with: %s. If the cluster does not have it, restore again "+
-		"with these namespaces and resources, and without --include-cluster-resources=false", xp.String(item), strings.Join(named, ", "))
-	o.warn(o.log.WithFields(logrus.Fields{"object": xp.String(item), "items": named}), left)
+	if more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
 
-	return in, left
+	return in, reason.LeftOutByFilters.Messagef("The filters of the restore leave out what %s belongs with: %s. If the cluster does not have it, restore again "+
+		"with these namespaces and resources, and without --include-cluster-resources=false", xp.String(i.original), strings.Join(names, ", "))
 }
 
-// isReachedLater reports whether an entry of the item's list is a connection secret that its
-// publisher requests or waits for.
-func isReachedLater(item *unstructured.Unstructured, i xp.Item, restore *velerov1.Restore) bool {
-	return i.GroupResource == resourceSecrets && (item.GetNamespace() == "" || isClaim(item)) && includesSecretsOf(restore, i.Namespace)
-}
-
-func (o *Order) first(item *unstructured.Unstructured, restore *velerov1.Restore) ([]xp.Item, error) {
-	first, err := o.itemsFor(item, o.withoutClaims(item, o.named(item)), restore)
+func (o *Order) first(i *item) ([]xp.Item, error) {
+	first, err := o.itemsFor(i, o.withoutClaims(i.original, namedBy(i.original)))
 	if err != nil {
 		return nil, err
 	}
-	more, listed := o.listed(item, restore)
+	more, listed := o.listed(i)
 	if !listed {
-		if more, err = o.unlisted(item, restore); err != nil {
+		if more, err = o.unlisted(i); err != nil {
 			return nil, err
 		}
 	}
-	first = append(append(first, more...), o.publishedSecrets(item, restore)...)
-	if !isXR(item) || !restoresComposed(xp.CompositeFrom(item), listed, restore) {
+	first = slices.Concat(first, more, o.publishedSecrets(i))
+	if !isXR(i.original) || !restoresComposed(xp.CompositeFrom(i.original), listed, i.restore) {
 		return first, nil
 	}
-	// They come before the XR then, without it as their owner. It is paused from its creation on,
-	// and takes them over later.
-	composed, err := xp.CompositeFrom(item).SavedRefs()
+	// They come before the XR then, and it takes them over later.
+	composed, err := xp.CompositeFrom(i.original).SavedRefs()
 	if err != nil {
 		return nil, err
 	}
-	more, err = o.itemsFor(item, composed, restore)
+	more, err = o.itemsFor(i, composed)
 
 	return append(first, more...), err
 }
 
-// named returns the owners of an item and what it uses.
-func (*Order) named(item *unstructured.Unstructured) []xp.Ref {
+// namedBy returns the owners of an item and what it uses.
+func namedBy(item *unstructured.Unstructured) []xp.Ref {
 	var refs []xp.Ref
 	if xp.IsComposed(item) || xp.IsConnectionSecret(item) || xp.IsPackageRevision(item) {
-		refs = append(refs, xp.Owners(item)...)
+		refs = xp.Owners(item)
 	}
 	if xp.IsUsage(item) {
 		refs = append(refs, xp.Uses(item)...)
@@ -282,80 +250,78 @@ func restoresComposed(xr xp.Composite, listed bool, restore *velerov1.Restore) b
 	return isSelective(restore) && !claimed || ofNamespaces(restore) && claimed && !listed
 }
 
+// itemOf returns the item that a reference means, and whether its kind is namespaced.
+func (o *Order) itemOf(r xp.Ref) (xp.Item, bool, error) {
+	gvr, namespaced, err := o.kinds.Resource(r.GroupVersionKind())
+	if !namespaced {
+		r.Namespace = ""
+	}
+
+	return xp.Item{GroupResource: gvr.GroupResource(), Namespace: r.Namespace, Name: r.Name}, namespaced, err
+}
+
 // itemsFor returns the items that the references of an item mean. The resource of an unserved kind
 // is unknown. A namespaced item requests only items in its namespace and those that foreign checks,
 // since a tenant can write any name. An item that is live is not requested again. Velero would read
 // it from the backup and ask the API server for its namespace before it skips it (velero
 // pkg/restore/restore.go, restoreItem), which is one request in four.
-func (o *Order) itemsFor(item *unstructured.Unstructured, refs []xp.Ref, restore *velerov1.Restore) ([]xp.Item, error) {
+func (o *Order) itemsFor(i *item, refs []xp.Ref) ([]xp.Item, error) {
 	var items []xp.Item
 	for _, r := range refs {
-		gvr, namespaced, err := o.mapper.Resource(r.GroupVersionKind())
-		log := o.log.WithFields(logrus.Fields{"object": xp.String(item), "reference": r.String()})
+		e, namespaced, err := o.itemOf(r)
 		if meta.IsNoMatchError(err) {
-			o.warn(log, reason.KindNotServed.Messagef("The kind %s is not served yet, so %s is not restored first. If this restore does not bring the kind, install "+
+			i.logWarning(reason.KindNotServed.Messagef("The kind %s is not served yet, so %s is not restored first. If this restore does not bring the kind, install "+
 				"its XRD or provider, or activate it, then restore again", r.GroupVersionKind().GroupKind(), r))
 
 			continue
 		}
-		if err != nil && xp.IsConnectionSecret(item) {
+		if err != nil && xp.IsConnectionSecret(i.original) {
 			// Its data may be nowhere else, so it is restored all the same.
-			o.warn(log, reason.APIServerFailed.Messagef("%s names %s, which is not restored first, because the API server does not answer for %s: %v. Repair the API",
-				xp.String(item), r, r.GroupVersionKind().GroupKind(), err))
+			i.logWarning(reason.APIServerFailed.Messagef("%s names %s, which is not restored first, because the API server does not answer for %s: %v. Repair the API",
+				xp.String(i.original), r, r.GroupVersionKind().GroupKind(), err))
 
 			continue
 		}
 		if err != nil {
-			return nil, apiErrorf("cannot find the resource of %s, which comes before %s: %w", r, xp.String(item), err)
+			return nil, apiErrorf("cannot find the resource of %s, which comes before %s: %w", r, xp.String(i.original), err)
 		}
-		if !namespaced {
-			r.Namespace = ""
-		}
-		if own := item.GetNamespace(); own != "" && r.Namespace != own && (namespaced || isShared(gvr.Group, r.Kind)) {
-			o.warn(log, reason.OutsideNamespace.Messagef("%s names %s, which is not restored first, because it is outside of its namespace", xp.String(item), r))
+		r.Namespace = e.Namespace
+		if own := i.GetNamespace(); own != "" && r.Namespace != own && (namespaced || isShared(e.Group, r.Kind)) {
+			i.logWarning(reason.OutsideNamespace.Messagef("%s names %s, which is not restored first, because it is outside of its namespace",
+				xp.String(i.original), r))
 
 			continue
 		}
-		if ofNamespaces(restore) && !namespaced && !o.requestClusterScoped(item, r, log) {
+		if ofNamespaces(i.restore) && !namespaced && !o.requestClusterScoped(i, r) {
 			continue
 		}
-		target := r
-		target.Namespace = targetNamespace(r.Namespace, restore)
-		if o.requested.isLive(target) {
-			continue
+		r.Namespace = targetNamespace(r.Namespace, i.restore)
+		if !o.Requested.live.has(r.ID()) {
+			items = append(items, e)
 		}
-		items = append(items, xp.Item{GroupResource: gvr.GroupResource(), Namespace: r.Namespace, Name: r.Name})
 	}
 
 	return items, nil
 }
 
 // requestClusterScoped reports whether in a restore of namespaces an item may request something
-// cluster-scoped, and records the request.
-func (o *Order) requestClusterScoped(item *unstructured.Unstructured, r xp.Ref, log logrus.FieldLogger) bool {
-	gvk := r.GroupVersionKind()
-	switch {
+// cluster-scoped. It records the request, or warns.
+func (o *Order) requestClusterScoped(i *item, r xp.Ref) bool {
+	var why reason.Code
+	switch gvk := r.GroupVersionKind(); {
 	case xp.IsPlatformKind(gvk):
-		// foreign would refuse it. Velero comes to an item only once, so the XRs that run on it
-		// would lack it.
-		o.warnOfReference(log, item, r, reason.PlatformLeftOut)
-
-		return false
+		// foreign would refuse it, and Velero comes to it only once: who runs on it would lack it.
+		why = reason.PlatformLeftOut
 	case !xp.IsCustomGroup(gvk.Group):
-		// This plugin's actions don't see it when it comes.
-		o.warnOfReference(log, item, r, reason.ClusterScopedLeftOut)
-
-		return false
-	case !xp.IsProviderConfigKind(r.Kind):
-		o.requested.add(item, gvk.Group, r.Name)
+		why = reason.ClusterScopedLeftOut // This plugin's actions don't see it when it comes.
+	case !xp.IsProviderConfigKind(r.Kind): // Only a cluster-scoped item can have requested a ProviderConfig.
+		o.Requested.add(i.original, gvk.Group, r.Name)
+	}
+	if why != "" {
+		i.logWarning(why.Messagef("%s names %s, which is not restored first: %s", xp.String(i.original), r, notFirst[why]))
 	}
 
-	return true // Only a cluster-scoped item can have requested a ProviderConfig.
-}
-
-// warnOfReference warns of what an item names and does not request.
-func (o *Order) warnOfReference(log logrus.FieldLogger, item *unstructured.Unstructured, r xp.Ref, why reason.Code) {
-	o.warn(log, why.Messagef("%s names %s, which is not restored first: %s", xp.String(item), r, notFirst[why]))
+	return why == ""
 }
 
 // isShared reports whether cluster-scoped objects of a kind never belong to one namespace only.

@@ -61,7 +61,7 @@ func TestOrderRequestsUntilLive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
 			requested, restore := &RequestedItems{}, &velerov1.Restore{Spec: tc.spec}
-			order := NewOrder(Crossplane(), ResourceMapperFn(served), requested, log)
+			order := NewOrder(Crossplane(), kindsFn(served), log, Shared{Requested: requested})
 			first, err := order.Execute(inputFor(a, restore))
 			if err != nil {
 				t.Fatal(err)
@@ -69,7 +69,7 @@ func TestOrderRequestsUntilLive(t *testing.T) {
 			if diff := cmp.Diff([]velero.ResourceIdentifier{there}, first.AdditionalItems); diff != "" {
 				t.Fatalf("the first item that names an XR must ask for it\n-want, +got:\n%s", diff)
 			}
-			if _, err := NewAdopt(Crossplane(), live(tc.live...), nil, log, WithRequestedItems(requested)).Execute(inputFor(a, restore)); err != nil {
+			if _, err := NewAdopt(Crossplane(), live(tc.live...), nil, log, Shared{Requested: requested}).Execute(inputFor(a, restore)); err != nil {
 				t.Fatal(err)
 			}
 			then, err := order.Execute(inputFor(tc.then, restore))

@@ -109,7 +109,7 @@ func TestOrderTakesMustRestoreOff(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
 			before := tc.item.DeepCopy()
-			out, err := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log).Execute(inputFor(tc.item, &velerov1.Restore{Spec: tc.spec}))
+			out, err := NewOrder(Crossplane(), kindsFn(served), log, Shared{}).Execute(inputFor(tc.item, &velerov1.Restore{Spec: tc.spec}))
 			if err != nil {
 				t.Fatal(err)
 			}

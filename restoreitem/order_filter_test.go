@@ -44,7 +44,7 @@ func runOrders(t *testing.T, cases map[string]orderCase) {
 			for _, u := range tc.asked {
 				requested.add(xptest.Claim("o"), u.GroupVersionKind().Group, u.GetName())
 			}
-			out, err := NewOrder(Crossplane(), ResourceMapperFn(served), requested, log).Execute(inputFor(tc.item, &velerov1.Restore{Spec: tc.spec}))
+			out, err := NewOrder(Crossplane(), kindsFn(served), log, Shared{Requested: requested}).Execute(inputFor(tc.item, &velerov1.Restore{Spec: tc.spec}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -55,8 +55,9 @@ func runOrders(t *testing.T, cases map[string]orderCase) {
 				if _, cause, ok := strings.Cut(why, " is not restored: "); ok {
 					why = cause
 				}
-				if items, ok := e.Data["items"].([]string); ok {
-					why, left = "leaves out "+strings.Join(items, ", "), true
+				if _, items, ok := strings.Cut(why, " belongs with: "); ok {
+					items, _, _ = strings.Cut(items, ". If the cluster")
+					why, left = "leaves out "+items, true
 				}
 				got.Warned = append(got.Warned, why)
 			}
@@ -64,7 +65,7 @@ func runOrders(t *testing.T, cases map[string]orderCase) {
 			if left != (out.OperationID != "") || left && (err != nil || !progress.Completed || !strings.Contains(progress.Description, xp.String(tc.item))) {
 				t.Errorf("%s\nan operation must name the item that is left out; got %q: %+v, %v", tc.reason, out.OperationID, progress, err)
 			}
-			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty(), cmpopts.SortSlices(func(a, b string) bool { return a < b })); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -158,10 +159,10 @@ func TestOrderSharesRequests(t *testing.T) {
 	restore := &velerov1.Restore{Spec: teamA()}
 	log, _ := logtest.NewNullLogger()
 	requested := &RequestedItems{}
-	mapper := ResourceMapperFn(served)
+	mapper := kindsFn(served)
 	skipped := func(item *unstructured.Unstructured) bool {
 		t.Helper()
-		out, err := NewOrder(Crossplane(), mapper, requested, log).Execute(inputFor(item, restore))
+		out, err := NewOrder(Crossplane(), mapper, log, Shared{Requested: requested}).Execute(inputFor(item, restore))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,7 +173,7 @@ func TestOrderSharesRequests(t *testing.T) {
 		t.Error("an XR for which no item asked by name must come")
 	}
 	forged := xptest.NamespacedMR("b", xptest.ControlledBy(theirs))
-	if out, err := NewOrder(Composed(), mapper, requested, log).Execute(inputFor(forged, restore)); err != nil || len(out.AdditionalItems) != 1 {
+	if out, err := NewOrder(Composed(), mapper, log, Shared{Requested: requested}).Execute(inputFor(forged, restore)); err != nil || len(out.AdditionalItems) != 1 {
 		t.Fatalf("an owner must come first; got %+v, %v", out, err)
 	}
 	if !skipped(theirs) {
@@ -344,11 +345,11 @@ func TestOrderErrors(t *testing.T) {
 	selective := &velerov1.Restore{Spec: velerov1.RestoreSpec{LabelSelector: &metav1.LabelSelector{}}}
 	log, _ := logtest.NewNullLogger()
 	malformed := xptest.XR("x", xptest.JSON(`{"spec":{"resourceRefs":7}}`))
-	if _, err := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log).Execute(inputFor(malformed, selective)); err == nil {
+	if _, err := NewOrder(Crossplane(), kindsFn(served), log, Shared{}).Execute(inputFor(malformed, selective)); err == nil {
 		t.Error("unreadable refs must not count as none")
 	}
 	composing := xptest.XR("x", xptest.RestoreFirst(), xptest.Refs(xptest.MR("b")))
-	if _, err := NewOrder(Crossplane(), ResourceMapperFn(failing), &RequestedItems{}, log).Execute(inputFor(composing, selective)); !errors.Is(err, errAPI) {
+	if _, err := NewOrder(Crossplane(), kindsFn(failing), log, Shared{}).Execute(inputFor(composing, selective)); !errors.Is(err, errAPI) {
 		t.Errorf("a temporary API error must not decide; got %v", err)
 	}
 }

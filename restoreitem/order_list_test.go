@@ -147,7 +147,7 @@ func newBucket(spec velerov1.RestoreSpec, files map[velero.ResourceIdentifier]*u
 	log, hook := logtest.NewNullLogger()
 
 	return &bucket{
-		order: NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log), spec: spec, files: files, seen: map[velero.ResourceIdentifier]bool{}, warned: hook,
+		order: NewOrder(Crossplane(), kindsFn(served), log, Shared{}), spec: spec, files: files, seen: map[velero.ResourceIdentifier]bool{}, warned: hook,
 	}
 }
 
@@ -168,7 +168,7 @@ func (b *bucket) restore(t *testing.T, i velero.ResourceIdentifier) {
 	for _, first := range out.AdditionalItems {
 		b.restore(t, first)
 	}
-	b.order.requested.restored(u) // As Adopt does.
+	b.order.Requested.restored(u) // As Adopt does.
 	b.kept = append(b.kept, xp.String(u))
 }
 

@@ -20,6 +20,15 @@ import (
 
 var errAPI = errors.New("the API server is on holiday")
 
+// A kindsFn maps kinds, of which none is one of claims.
+type kindsFn func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error)
+
+func (fn kindsFn) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+	return fn(gvk)
+}
+
+func (kindsFn) IsClaimKind(schema.GroupVersionKind) (bool, error) { return false, nil }
+
 // served maps the kinds of package xptest, as a cluster with all of them.
 func served(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 	kinds := map[string]struct {
@@ -76,7 +85,7 @@ func TestOrder(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason string
-		mapper ResourceMapperFn
+		mapper kindsFn
 		item   *unstructured.Unstructured
 		want   want
 	}{
@@ -197,7 +206,7 @@ func TestOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			log, hook := logtest.NewNullLogger()
 			before := tc.item.DeepCopy()
-			out, err := NewOrder(Crossplane(), tc.mapper, &RequestedItems{}, log).Execute(inputFor(tc.item, &velerov1.Restore{}))
+			out, err := NewOrder(Crossplane(), tc.mapper, log, Shared{}).Execute(inputFor(tc.item, &velerov1.Restore{}))
 			got := want{Err: err, Warns: len(hook.AllEntries())}
 			if out != nil {
 				got.First = out.AdditionalItems
@@ -218,7 +227,7 @@ func TestOrder(t *testing.T) {
 func TestOrderMalformedTree(t *testing.T) {
 	log, hook := logtest.NewNullLogger()
 	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")), xptest.Field([]any{int64(1)}, "metadata", xp.FieldRestoreFirst))
-	out, err := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log).Execute(inputFor(claim, &velerov1.Restore{}))
+	out, err := NewOrder(Crossplane(), kindsFn(served), log, Shared{}).Execute(inputFor(claim, &velerov1.Restore{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +237,7 @@ func TestOrderMalformedTree(t *testing.T) {
 }
 
 func TestOrderHasNoOperations(t *testing.T) {
-	o := NewOrder(Crossplane(), nil, &RequestedItems{}, nil)
+	o := NewOrder(Crossplane(), nil, nil, Shared{})
 	if _, err := o.Progress("id", nil); err == nil {
 		t.Error("want an error for an operation that was never started")
 	}

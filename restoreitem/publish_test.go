@@ -167,10 +167,10 @@ func TestAdoptKnowsWhichSecretsComeBack(t *testing.T) {
 				return schema.GroupVersionResource{}, false, errAPI
 			}
 			owned := xptest.With(tc.secret, xptest.ControlledBy(tc.mr))
-			if _, err := NewOrder(Crossplane(), ResourceMapperFn(failing), requested, log).Execute(inputFor(owned, tc.restore)); err != nil {
+			if _, err := NewOrder(Crossplane(), kindsFn(failing), log, Shared{Requested: requested}).Execute(inputFor(owned, tc.restore)); err != nil {
 				t.Fatal(err)
 			}
-			out, err := NewAdopt(Crossplane(), live(), nil, log, WithRequestedItems(requested)).Execute(inputFor(tc.mr, tc.restore))
+			out, err := NewAdopt(Crossplane(), live(), nil, log, Shared{Requested: requested}).Execute(inputFor(tc.mr, tc.restore))
 			if err != nil {
 				t.Fatal(err)
 			}

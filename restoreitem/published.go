@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
@@ -26,7 +25,7 @@ func (a *Adopt) awaitSecret(i *item, h *adoption.Hold) {
 	}
 	to := r
 	to.Namespace = targetNamespace(r.Namespace, i.restore)
-	brings, known := a.requested.secretOf(to)
+	brings, known := a.Requested.secrets.get(to.ID())
 	h.Secret = known || xp.HasFlag(i.original, xp.FieldPublished)
 	if h.Secret && !brings && excludesSecret(r, i.restore) {
 		h.SecretBy = restoreSecretCommand(r, to.Namespace, i.restore).String()
@@ -42,39 +41,18 @@ type publisher struct {
 	as string
 }
 
-// requestSecrets makes Velero restore the connection secrets of a held XR or MR from a namespace
-// that the restore does not include, as a backup has them: some passwords are nowhere else. Nothing
-// else of that namespace is restored. It must exist, since Velero would create it without a report.
-// Velero 1.18.3 does so; with 1.18.1 the hold waits for another restore.
-func (a *Adopt) requestSecrets(i *item, out *velero.RestoreItemActionExecuteOutput) {
-	if a.requested == nil || xp.IsClaim(i.original) {
-		return
-	}
-	if r, ok := xp.SecretRef(i.original); ok {
-		a.requestSecret(i, r, out)
-	}
-}
-
-// expectSecrets records the requested Secrets, which Velero comes to next.
-func (a *Adopt) expectSecrets(i *item, out *velero.RestoreItemActionExecuteOutput) {
-	if !out.WaitForAdditionalItems {
-		return
-	}
-	secrets := make([]xp.Item, 0, len(out.AdditionalItems))
-	for _, id := range out.AdditionalItems {
-		secrets = append(secrets, xp.Item{GroupResource: id.GroupResource, Namespace: id.Namespace, Name: id.Name})
-	}
-	a.requested.expectSecrets(i.original, secrets)
-}
-
-// requestSecret requests one Secret.
-func (a *Adopt) requestSecret(i *item, r xp.Ref, out *velero.RestoreItemActionExecuteOutput) {
-	if included(i.restore, r.Namespace) || !includesSecretsOf(i.restore, r.Namespace) {
+// requestSecret makes Velero restore the connection secret of a held XR or MR from a namespace that
+// the restore does not include, as a backup has it: some passwords are nowhere else. Nothing else of
+// that namespace is restored. It must exist, since Velero would create it without a report. Velero
+// 1.18.3 does so; with 1.18.1 the hold waits for another restore.
+func (a *Adopt) requestSecret(i *item, out *velero.RestoreItemActionExecuteOutput) {
+	r, ok := xp.SecretRef(i.original)
+	if !ok || xp.IsClaim(i.original) || included(i.restore, r.Namespace) || !includesSecretsOf(i.restore, r.Namespace) {
 		return
 	}
 	to := r
 	to.Namespace = targetNamespace(r.Namespace, i.restore)
-	brings, known := a.requested.secretOf(to)
+	brings, known := a.Requested.secrets.get(to.ID())
 	if brings || !known && !xp.HasFlag(i.original, xp.FieldPublished) {
 		return
 	}
@@ -82,7 +60,7 @@ func (a *Adopt) requestSecret(i *item, r xp.Ref, out *velero.RestoreItemActionEx
 		return
 	}
 	if why := a.keepsOut(i, to); why != "" {
-		a.warn(i.log, reason.ConnectionSecretLeftOut.Messagef("Its connection %s is not restored with it: %s. The hold of the object has the command that restores "+
+		i.logWarning(reason.ConnectionSecretLeftOut.Messagef("Its connection %s is not restored with it: %s. The hold of the object has the command that restores "+
 			"the Secret", r, why))
 
 		return
@@ -91,9 +69,9 @@ func (a *Adopt) requestSecret(i *item, r xp.Ref, out *velero.RestoreItemActionEx
 	if r.Name == i.secretWas {
 		by.as = xp.ReplaceUID(r.Name, i.carried)
 	}
-	a.requested.reached.Store(r.ID(), by)
+	a.Requested.reached.put(r.ID(), by)
 	xp.Annotate(i.Unstructured, xp.AnnotationMustRestore, "true")
-	out.AdditionalItems = append(out.AdditionalItems, velero.ResourceIdentifier{GroupResource: resourceSecrets, Namespace: r.Namespace, Name: r.Name})
+	out.AdditionalItems = append(out.AdditionalItems, velero.ResourceIdentifier(secretItem(r)))
 	out.WaitForAdditionalItems = true // Velero then tells when it has been to them.
 }
 
@@ -102,7 +80,8 @@ func (a *Adopt) requestSecret(i *item, r xp.Ref, out *velero.RestoreItemActionEx
 // the plugin adds a Secret where Crossplane or a provider could publish one, and changes none.
 func (a *Adopt) keepsOut(i *item, to xp.Ref) string {
 	ctx := context.Background()
-	if isSystemNamespace(to.Namespace, i.restore) {
+	// There a Secret can be a credential of the cluster.
+	if strings.HasPrefix(to.Namespace, "kube-") || to.Namespace == cmp.Or(i.restore.Namespace, velerov1.DefaultNamespace) {
 		return "in the namespaces of Kubernetes and Velero a restore of other namespaces brings nothing"
 	}
 	reconciled, reconciledErr := a.cluster.IsReconciled(ctx, i.GroupVersionKind())
@@ -119,52 +98,25 @@ func (a *Adopt) keepsOut(i *item, to xp.Ref) string {
 	}
 }
 
-// isSystemNamespace reports whether a namespace is that of Kubernetes or Velero, where a Secret can
-// be a credential of the cluster.
-func isSystemNamespace(namespace string, restore *velerov1.Restore) bool {
-	return strings.HasPrefix(namespace, "kube-") || namespace == cmp.Or(restore.Namespace, velerov1.DefaultNamespace)
-}
-
-// includesSecretsOf reports whether a restore takes connection secrets from a namespace that it
-// does not include. It doesn't if its user chooses resources or excludes the namespace. Label
-// selectors and resource policies are only for what Velero finds itself.
-func includesSecretsOf(restore *velerov1.Restore, namespace string) bool {
-	s := restore.Spec
-	// Velero adds to the excluded resources those that it never restores (velero
-	// pkg/controller/restore_controller.go, validateAndComplete).
-	chosen := slices.ContainsFunc(s.ExcludedResources, func(resource string) bool { return !slices.Contains(xp.NeverRestoredResources(), resource) })
-	all := len(s.IncludedResources) == 0 || slices.Equal(s.IncludedResources, []string{"*"})
-
-	return all && !chosen && !xp.MatchesNamespace(s.ExcludedNamespaces, namespace)
-}
-
 // publisherOf returns what a Secret was requested for. reached means that it was, and owned that
 // the Secret is that publisher's: the backup may have been tampered with.
 func (ri *RequestedItems) publisherOf(secret *unstructured.Unstructured) (by publisher, reached, owned bool) {
-	v, reached := ri.reached.Load(xp.RefTo(secret).ID())
-	if !reached {
-		return publisher{}, false, false
+	if by, reached = ri.reached.get(xp.RefTo(secret).ID()); !reached {
+		return by, false, false // Without a look at its owners, of which a tenant can write thousands.
 	}
-	by, _ = v.(publisher)
 	c, ok := xp.Controller(secret)
 	owned = ok && xp.IsConnectionSecret(secret) && c.UID == by.uid && c.Name == by.Name && c.Kind == by.Kind
 
 	return by, true, owned
 }
 
-// excludesSecret reports whether a restore's filters exclude a Secret, or may do so.
-func excludesSecret(secret xp.Ref, restore *velerov1.Restore) bool {
-	return !included(restore, secret.Namespace) || !takesSecrets(restore) || isSelective(restore)
-}
-
-// restoreSecretCommand returns the command that restores a Secret from the same backup to the given
-// namespace.
+// restoreSecretCommand returns the command that restores a Secret to a namespace from the backup.
 func restoreSecretCommand(secret xp.Ref, to string, restore *velerov1.Restore) xp.Command {
-	c := xp.NewCommand("velero", "restore", "create").With("--from-backup", restore.Spec.BackupName)
-	if restore.Spec.BackupName == "" {
-		c = xp.NewCommand("velero", "restore", "create").With("--from-schedule", restore.Spec.ScheduleName)
+	from, name := "--from-backup", restore.Spec.BackupName
+	if name == "" {
+		from, name = "--from-schedule", restore.Spec.ScheduleName
 	}
-	c = c.With("--include-namespaces", secret.Namespace).With("--include-resources", resourceSecrets.Resource)
+	c := xp.NewCommand("velero", "restore", "create").With(from, name).With("--include-namespaces", secret.Namespace).With("--include-resources", resourceSecrets.Resource)
 	if to != secret.Namespace {
 		c = c.With("--namespace-mappings", secret.Namespace+":"+to)
 	}
@@ -177,14 +129,11 @@ func restoreSecretCommand(secret xp.Ref, to string, restore *velerov1.Restore) x
 
 // publishedSecrets returns the connection secrets of an XR or MR in a restore by labels, which they
 // may lack. They come before their controller, which takes them over.
-func (o *Order) publishedSecrets(item *unstructured.Unstructured, restore *velerov1.Restore) []xp.Item {
-	if !isSelective(restore) {
-		return nil
-	}
-	r, ok := xp.SecretRef(item)
+func (o *Order) publishedSecrets(i *item) []xp.Item {
+	r, ok := xp.SecretRef(i.original)
 	to := r
-	to.Namespace = targetNamespace(r.Namespace, restore)
-	if !ok || !xp.HasFlag(item, xp.FieldPublished) || o.requested.hasReached(to) {
+	to.Namespace = targetNamespace(r.Namespace, i.restore)
+	if !isSelective(i.restore) || !ok || !xp.HasFlag(i.original, xp.FieldPublished) || o.Requested.hasReached(to) {
 		return nil
 	}
 

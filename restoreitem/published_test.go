@@ -166,7 +166,7 @@ func TestAdoptAwaitsTheSecretThatTheBackupHas(t *testing.T) {
 				restore.Namespace = tc.in
 			}
 			if tc.before != nil {
-				if _, err := NewOrder(Crossplane(), ResourceMapperFn(served), requested, log).Execute(inputFor(tc.before, restore)); err != nil {
+				if _, err := NewOrder(Crossplane(), kindsFn(served), log, Shared{Requested: requested}).Execute(inputFor(tc.before, restore)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -178,7 +178,7 @@ func TestAdoptAwaitsTheSecretThatTheBackupHas(t *testing.T) {
 			if tc.change != nil {
 				tc.change(c)
 			}
-			out, err := NewAdopt(Crossplane(), c, nil, log, WithRequestedItems(requested)).Execute(inputFor(tc.item, restore))
+			out, err := NewAdopt(Crossplane(), c, nil, log, Shared{Requested: requested}).Execute(inputFor(tc.item, restore))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -230,10 +230,10 @@ func TestOrderTakesOnlyTheRequestedSecret(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			log, hook := logtest.NewNullLogger()
 			requested := &RequestedItems{}
-			order := NewOrder(Crossplane(), ResourceMapperFn(served), requested, log)
+			order := NewOrder(Crossplane(), kindsFn(served), log, Shared{Requested: requested})
 			c := live(xptest.Object("v1", "Namespace", "", "infra"))
 			c.reconciled = publishing()
-			adopt := NewAdopt(Crossplane(), c, nil, log, WithRequestedItems(requested))
+			adopt := NewAdopt(Crossplane(), c, nil, log, Shared{Requested: requested})
 			if _, err := adopt.Execute(inputFor(mr, restore)); err != nil {
 				t.Fatal(err)
 			}
@@ -287,11 +287,11 @@ func TestSecretComesBackWithoutAnOwnerThatCannotBeRead(t *testing.T) {
 	unreadable := func(schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 		return schema.GroupVersionResource{}, false, errAPI
 	}
-	out, err := NewOrder(Crossplane(), ResourceMapperFn(unreadable), &RequestedItems{}, log).Execute(inputFor(secret, restoreOf(nil)))
+	out, err := NewOrder(Crossplane(), kindsFn(unreadable), log, Shared{}).Execute(inputFor(secret, restoreOf(nil)))
 	if err != nil || out.SkipRestore || len(out.AdditionalItems) > 0 || len(hook.AllEntries()) != 1 {
 		t.Errorf("the plugin must not ask for the owner, and must name it; got %+v, %v, %v", out, err, hook.AllEntries())
 	}
-	if _, err := NewOrder(Crossplane(), ResourceMapperFn(unreadable), &RequestedItems{}, log).Execute(inputFor(xptest.MR("c", xptest.ControlledBy(xptest.XR("x"))), restoreOf(nil))); err == nil {
+	if _, err := NewOrder(Crossplane(), kindsFn(unreadable), log, Shared{}).Execute(inputFor(xptest.MR("c", xptest.ControlledBy(xptest.XR("x"))), restoreOf(nil))); err == nil {
 		t.Error("a failure must not bring a composed resource before its XR")
 	}
 	got := adopt(t, failingCluster(errAPI), secret, restoreOf(nil))

@@ -2,12 +2,14 @@ package restoreitem
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -28,8 +30,7 @@ type Converter interface {
 	Convert(ctx context.Context, u *unstructured.Unstructured, namespace string) error
 }
 
-// A Readiness makes a restore wait for conversion webhooks. Providers have them, and may not run
-// yet. All actions of a restore share one.
+// A Readiness makes a restore wait for the conversion webhooks of providers that do not run yet.
 type Readiness struct {
 	converter Converter
 	settings  func(of metav1.Object) (setting.Settings, error)
@@ -59,15 +60,14 @@ const (
 
 // NewReadiness returns a Readiness that has called no webhook yet.
 func NewReadiness(c Converter) *Readiness {
-	return &Readiness{converter: c, settings: setting.Of(c), sleep: pause, now: time.Now, webhooks: map[string]*webhook{}}
-}
+	sleep := func(d time.Duration) { <-time.After(d) } // Velero gives actions no context.
 
-// pause waits without a context, since Velero gives actions none.
-func pause(d time.Duration) { <-time.After(d) }
+	return &Readiness{converter: c, settings: setting.Of(c), sleep: sleep, now: time.Now, webhooks: map[string]*webhook{}}
+}
 
 // timeout returns how long a restore waits for a kind.
 func (r *Readiness) timeout(restore *velerov1.Restore) time.Duration {
-	if r == nil || restore == nil {
+	if r == nil {
 		return setting.DefaultKindTimeout
 	}
 	s, err := r.settings(restore)
@@ -78,10 +78,10 @@ func (r *Readiness) timeout(restore *velerov1.Restore) time.Duration {
 	return s.KindTimeout
 }
 
-// check fails if an item can't be created in its version, after it has waited for the conversion
-// webhook. A nil Readiness accepts everything.
-func (r *Readiness) check(item *unstructured.Unstructured, restore *velerov1.Restore, log logrus.FieldLogger) error {
-	gvk := xp.CreatedAs(item)
+// check fails if an item can't be created in its version, after it has waited for the webhook. A nil
+// Readiness accepts everything.
+func (r *Readiness) check(i *item) error {
+	gvk := xp.CreatedAs(i.original)
 	if r == nil || !xp.IsCustomGroup(gvk.Group) {
 		return nil
 	}
@@ -91,15 +91,15 @@ func (r *Readiness) check(item *unstructured.Unstructured, restore *velerov1.Res
 	}
 	if !v.Serves(gvk.Version) {
 		return reason.BackupVersionNotServed.Errorf("cannot restore %s: the backup has it in %s, and this cluster serves %s only in %s. Install a version of %s "+
-			"that serves both, restore again, then upgrade", xp.String(item), gvk.Version, gvk.GroupKind(), strings.Join(v.Served, " and "), v.Server())
+			"that serves both, restore again, then upgrade", xp.String(i.original), gvk.Version, gvk.GroupKind(), strings.Join(v.Served, " and "), v.Server())
 	}
 	if !v.Converts(gvk.Version) {
 		return nil
 	}
-	within := r.timeout(restore)
-	if err := r.await(v, item, restore, within, log); err != nil {
+	within := r.timeout(i.restore)
+	if err := r.await(v, i, within); err != nil {
 		return reason.ConversionWebhookDown.Errorf("cannot restore %s: %s is stored in %s, and its conversion from %s (%s) does not answer: %w. Start %s (kubectl "+
-			"get providers.pkg.crossplane.io), then restore again. A restore waits for %s, the setting %s", xp.String(item),
+			"get providers.pkg.crossplane.io), then restore again. A restore waits for %s, the setting %s", xp.String(i.original),
 			gvk.GroupKind(), v.Stored, gvk.Version, v.Webhook, err, v.Server(), within, setting.NameKind)
 	}
 
@@ -107,9 +107,7 @@ func (r *Readiness) check(item *unstructured.Unstructured, restore *velerov1.Res
 }
 
 // await waits until a webhook answers, once in a restore and for the given time at most.
-func (r *Readiness) await(
-	v xp.Versions, item *unstructured.Unstructured, restore *velerov1.Restore, within time.Duration, log logrus.FieldLogger,
-) error {
+func (r *Readiness) await(v xp.Versions, i *item, within time.Duration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := r.webhooks[v.Webhook]
@@ -120,9 +118,8 @@ func (r *Readiness) await(
 	if !w.asked.IsZero() && r.now().Sub(w.asked) < webhookTTL {
 		return w.failure
 	}
-	namespace := targetNamespace(item.GetNamespace(), restore)
 	ask := func() bool {
-		w.failure = r.converter.Convert(context.Background(), item, namespace)
+		w.failure = r.converter.Convert(context.Background(), i.original, i.namespace)
 		w.asked = r.now()
 
 		return w.failure == nil
@@ -133,15 +130,53 @@ func (r *Readiness) await(
 	w.awaited = true
 	m := reason.ConversionWebhookDown.Messagef("The restore waits for up to %s until %s of %s converts %s. When you start that, the restore continues", within,
 		v.Webhook, v.Server(), v.Kind)
-	withCode(log, m).WithError(w.failure).Warn(m)
+	withCode(i.log, m).WithError(w.failure).Warn(m)
 	for until := r.now().Add(within); r.now().Before(until); {
 		r.sleep(retryInterval)
 		if ask() {
-			log.Info(v.Webhook + " answers, so the restore continues")
+			i.log.Info(v.Webhook + " answers, so the restore continues")
 
 			return nil
 		}
 	}
 
 	return w.failure
+}
+
+// awaitKind reports whether Velero must wait until the kind of an XR or claim is served. A restore
+// of namespaces brings no CRDs: Crossplane creates them once the XRD is back. Each kind is waited
+// for once, for the given time at most, so that a restore ends if Crossplane is down.
+func (o *Order) awaitKind(i *item, first []xp.Item, within time.Duration) bool {
+	n := slices.IndexFunc(first, func(e xp.Item) bool { return e.GroupResource == xp.ResourceXRD })
+	if n < 0 || !i.isHeld() {
+		return false
+	}
+	if _, _, err := o.kinds.Resource(i.GroupVersionKind()); !meta.IsNoMatchError(err) {
+		return false // If the lookup fails, Velero reports it when it creates the item.
+	}
+	if !o.awaited.add(i.GroupVersionKind(), first[n].Name) {
+		return false
+	}
+	m := reason.AwaitingXRD.Messagef("%s is not served yet, so the restore waits for up to %s. If that is too short, check that Crossplane runs and the XRD "+
+		"is Established, and restore again", i.GetKind(), within)
+	withCode(i.log, m).WithField("definition", first[n].Name).Info(m)
+
+	return true
+}
+
+// AreAdditionalItemsReady reports whether the awaited kinds of the XRDs among the items are served.
+func (o *Order) AreAdditionalItemsReady(items []velero.ResourceIdentifier, _ *velerov1.Restore) (bool, error) {
+	for kind, xrd := range o.awaited.all() {
+		if !slices.Contains(items, velero.ResourceIdentifier{GroupResource: xp.ResourceXRD, Name: xrd}) {
+			continue
+		}
+		switch _, _, err := o.kinds.Resource(kind); {
+		case meta.IsNoMatchError(err):
+			return false, nil
+		case err != nil:
+			return false, apiErrorf("cannot find out whether %s of XRD %s is served: %w", kind.Kind, xrd, err)
+		}
+	}
+
+	return true, nil
 }

@@ -97,7 +97,7 @@ func TestReadinessCheck(t *testing.T) {
 			c := tc.cluster
 			c.now = began
 			log, _ := logtest.NewNullLogger()
-			o := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log, WithReadiness(c.readiness()))
+			o := NewOrder(Crossplane(), kindsFn(served), log, Shared{Ready: c.readiness()})
 			_, err := o.Execute(inputFor(mr, &velerov1.Restore{}))
 			got := want{Asked: c.asked, Waited: c.now.Sub(began)}
 			if err != nil {
@@ -119,7 +119,7 @@ func TestReadinessWaitsOnce(t *testing.T) {
 	}
 	r := c.readiness()
 	log, _ := logtest.NewNullLogger()
-	check := func() bool { return r.check(xptest.MR("b"), &velerov1.Restore{}, log) == nil }
+	check := func() bool { return r.check(newItem(inputFor(xptest.MR("b"), &velerov1.Restore{}), log)) == nil }
 	got := []any{check(), c.now.Sub(began), check(), c.asked}
 	c.now = c.now.Add(webhookTTL)
 	got = append(got, check(), c.asked) // Called again without waiting.

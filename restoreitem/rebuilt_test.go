@@ -14,7 +14,7 @@ import (
 
 func TestAdoptSkipsWhatIsRebuilt(t *testing.T) {
 	log, hook := logtest.NewNullLogger()
-	a := NewAdopt(Crossplane(), failingCluster(errAPI), nil, log)
+	a := NewAdopt(Crossplane(), failingCluster(errAPI), nil, log, Shared{})
 	for range 3 {
 		for _, item := range []*unstructured.Unstructured{
 			xptest.Object("pkg.crossplane.io/v1beta1", "Lock", "", "lock"), xptest.Object("ops.crossplane.io/v1alpha1", "Operation", "", "o"),

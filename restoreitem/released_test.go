@@ -43,7 +43,7 @@ func TestReleasedBackups(t *testing.T) {
 }
 
 // servedAsIn serves the kinds in a backup.
-func servedAsIn(b *archive.Backup) ResourceMapperFn {
+func servedAsIn(b *archive.Backup) kindsFn {
 	namespaced := map[schema.GroupResource]bool{}
 	for _, item := range b.Items {
 		namespaced[item.GroupResource] = item.Namespace != ""
@@ -105,7 +105,7 @@ func TestReleasedOperations(t *testing.T) {
 			if noteText(id, &velero.OperationProgress{}) {
 				continue
 			}
-			operation, note := cutNote(id)
+			operation, note, _ := strings.Cut(id, noteAfter)
 			r, err := parseOperationID(operation)
 			if err != nil || operationID(r) != operation {
 				t.Errorf("%s: %q is read as %s: %v", path, id, r, err)

@@ -2,12 +2,14 @@ package restoreitem
 
 import (
 	"context"
+	"slices"
 
 	"github.com/sirupsen/logrus"
 	"github.com/vmware-tanzu/velero/pkg/label"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
@@ -24,7 +26,7 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 	if a.lacksPublisher(i) {
 		return true, nil
 	}
-	left := a.velero.writesOwners(a.log)
+	left := a.leavesOwners()
 	uids := map[types.UID]types.UID{}
 	refs, more := xp.OwnerReferences(i.original)
 	if more > 0 {
@@ -58,16 +60,32 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 	return false, nil
 }
 
-// lacksPublisher reports whether an item is the connection Secret of an object that is not restored,
-// and warns.
+// FeatureRelink is the Velero feature that writes owners (velero PR #10556, in no release yet).
+const FeatureRelink = "OwnerRefRelink"
+
+// leavesOwners reports, and logs once, whether Velero writes owners: two would undo each other's.
+func (a *Adopt) leavesOwners() bool {
+	if a.Features == nil || !slices.Contains(a.Features(), FeatureRelink) {
+		return false
+	}
+	a.Requested.loggedRelink.Do(func() {
+		m := reason.OwnersLeftToVelero.Messagef("The feature %s is on, so Velero writes the owner references, of the kinds in its ConfigMap. Crossplane takes "+
+			"control of what an XR lists; see docs/compatibility.md", FeatureRelink)
+		withCode(a.log, m).Info(m)
+	})
+
+	return true
+}
+
+// lacksPublisher reports, and warns, that an item is the Secret of an object that is not restored.
 func (a *Adopt) lacksPublisher(i *item) bool {
 	c, ok := xp.Controller(i.original)
-	lacks := ok && xp.IsConnectionSecret(i.original) && a.hasRefused(c, i.namespace)
-	if lacks {
-		i.warn(reason.OwnerNotRestored.Messagef("It is not restored, because %s %s, which published it, is not restored", c.Kind, c.Name))
+	if !ok || !xp.IsConnectionSecret(i.original) || !a.hasRefused(c, i.namespace) {
+		return false
 	}
+	i.warn(reason.OwnerNotRestored.Messagef("It is not restored, because %s %s, which published it, is not restored", c.Kind, c.Name))
 
-	return lacks
+	return true
 }
 
 // leaveOwner is for an owner that the item comes back without, with the reason. left means that
@@ -78,12 +96,16 @@ func (a *Adopt) leaveOwner(i *item, ref metav1.OwnerReference, owner *unstructur
 		return false, err
 	}
 	if !refuses && !left && i.needsItsXR(ref) {
-		i.ownerless, i.abandoned = i.ownerOf(ref, owner), true
+		// A missing one has the item's scope, since a kind without objects may not be served.
+		i.ownerless, i.abandoned = &xp.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: i.namespace, Name: ref.Name}, true
+		if owner != nil {
+			i.ownerless = new(xp.RefTo(owner))
+		}
 	}
 	log := i.log.WithFields(logrus.Fields{"owner": ref.Kind + " " + ref.Name, "cause": why})
 	switch {
 	case refuses:
-		a.refused.Store(i.self().ID(), true)
+		a.refused.put(i.self().ID(), true)
 	case left:
 		m := reason.OwnersLeftToVelero.Messagef("Velero may restore an owner that this plugin would leave out")
 		withCode(log, m).Info(m)
@@ -96,51 +118,38 @@ func (a *Adopt) leaveOwner(i *item, ref metav1.OwnerReference, owner *unstructur
 	return refuses, nil
 }
 
-// addOwner adds an owner, unless the item must come back without it. left means that Velero writes
-// owner references.
+// addOwner adds an owner. left means that Velero writes owner references. An MR comes back without
+// its controller if Crossplane reconciles that, although it lists the MR: Crossplane deletes an
+// unwanted resource before it removes it from the list. It makes the XR the controller of each
+// resource that it still wants.
 func (a *Adopt) addOwner(i *item, owner *unstructured.Unstructured, ref metav1.OwnerReference, left bool) error {
-	without, err := a.restoresWithoutController(owner, ref, i)
-	switch {
-	case err != nil:
-		return err
-	case without && !left:
-		i.ownerless = new(xp.RefTo(owner))
-	default:
-		i.owners = append(i.owners, ref)
+	if i.isManaged() && !left && !xp.IsPaused(owner) && i.settings.Hold != setting.HoldNone {
+		without, err := a.isReconciledWithout(owner, ref, i)
+		if err != nil {
+			return err
+		}
+		if without {
+			i.ownerless = new(xp.RefTo(owner))
+
+			return nil
+		}
 	}
+	i.owners = append(i.owners, ref)
 
 	return nil
 }
 
-// restoresWithoutController reports whether an MR comes back without its controller: an XR that
-// lists it and that Crossplane reconciles. Crossplane deletes an unwanted resource before it
-// removes it from the list, so the list proves nothing. It makes the XR the controller of each
-// resource that it still wants.
-func (a *Adopt) restoresWithoutController(owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) (bool, error) {
-	if !i.isManaged() || xp.IsPaused(owner) || i.settings.Hold == setting.HoldNone {
-		return false, nil
-	}
-
-	return a.isReconciledWithout(owner, ref, i)
-}
-
-// restoresBeforeOwner reports whether an item comes back before its owner: in a restore by labels,
-// as a revision, or as a connection secret that is a claim's or from a namespace that is not
-// included.
+// restoresBeforeOwner reports whether an item may come back before its owner.
 func (a *Adopt) restoresBeforeOwner(i *item) bool {
 	if isSelective(i.restore) || xp.IsRevision(i.original) {
 		return true
 	}
-	if a.requested == nil {
-		return false
-	}
-	_, reached, _ := a.requested.publisherOf(i.original)
+	_, reached, _ := a.Requested.publisherOf(i.original)
 
-	return reached || a.requested.isBeforeClaim(i.original)
+	return reached || a.Requested.claimed.has(xp.RefTo(i.original).ID())
 }
 
-// refusesWithout reports whether the item must not come back because of an owner that it can't
-// have, and warns why.
+// refusesWithout reports, and warns, that the item must not come back without an owner.
 func (a *Adopt) refusesWithout(owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) (bool, error) {
 	without, err := a.isReconciledWithout(owner, ref, i)
 	if err != nil {
@@ -151,7 +160,7 @@ func (a *Adopt) refusesWithout(owner *unstructured.Unstructured, ref metav1.Owne
 		i.warn(reason.UsageLeftBehind.Messagef("It is not restored, because its XR %s does not list it, and it would protect %s for ever. Where it still exists, "+
 			"and what it protects is not in use, clear it: %s", ref.Name, xp.Protected(i.original), xp.ClearUsage(i.original)))
 	case !i.copied && without && a.isOfThisRestore(owner, i):
-		a.refused.Store(i.self().ID(), true)
+		a.refused.put(i.self().ID(), true)
 
 		// A restore releases nothing before it has restored all, so another writer is at work.
 		return false, reason.XRNotHeld.Errorf("cannot restore %s: its XR %s is newer than this restore and not held, and Crossplane has reconciled it without "+
@@ -172,25 +181,19 @@ func (a *Adopt) refusesWithout(owner *unstructured.Unstructured, ref metav1.Owne
 // warnReplaced warns that the item is not restored, because Crossplane reconciles its XR without
 // it. An XR of the backup has dropped it from its list; a newer XR has composed other resources.
 func (i *item) warnReplaced(xr *unstructured.Unstructured) {
-	if i.isOlderThan(xr) {
-		of := xp.RefTo(xr)
-		if claim, ok := xp.CompositeFrom(xr).ClaimRef(); ok {
-			of = claim
-		}
-		i.fail(reason.ComposedTwice.Messagef("It is not restored, because its XR %s was created in this cluster after the backup, and has composed others. To get "+
-			"this one back, %s", xr.GetName(), xp.HowToGetBack(of)))
-	} else {
+	made, began := i.original.GetCreationTimestamp(), xr.GetCreationTimestamp() // An XR is older than what it composes.
+	if xp.Label(xr, xp.LabelRestore) != "" || made.IsZero() || !made.Before(&began) {
 		i.warn(reason.NotListed.Messagef("It is not restored, because its XR %s exists and does not list it. If you need it, pause the XR, add it to the XR's "+
 			"resourceRefs, and restore again", xr.GetName()))
+
+		return
 	}
-}
-
-// isOlderThan reports whether u was created after the item, and not by a restore. An XR is older
-// than what it composes.
-func (i *item) isOlderThan(u *unstructured.Unstructured) bool {
-	made := i.original.GetCreationTimestamp()
-
-	return xp.Label(u, xp.LabelRestore) == "" && !made.IsZero() && made.Time.Before(u.GetCreationTimestamp().Time)
+	of := xp.RefTo(xr)
+	if claim, ok := xp.CompositeFrom(xr).ClaimRef(); ok {
+		of = claim
+	}
+	i.fail(reason.ComposedTwice.Messagef("It is not restored, because its XR %s was created in this cluster after the backup, and has composed others. To get "+
+		"this one back, %s", xr.GetName(), xp.HowToGetBack(of)))
 }
 
 // isOfThisRestore reports whether this restore created u. A writer that replaces an object removes
@@ -204,17 +207,13 @@ func (a *Adopt) isOfThisRestore(u *unstructured.Unstructured, i *item) bool {
 	return name == label.GetValidName(i.restore.Name)
 }
 
-func isController(ref metav1.OwnerReference) bool { return ref.Controller != nil && *ref.Controller }
+func isController(ref metav1.OwnerReference) bool { return ptr.Deref(ref.Controller, false) }
 
-// hasRefused reports whether the restore refused the object that an owner reference in the
-// namespace means.
+// hasRefused reports whether the restore refused an owner.
 func (a *Adopt) hasRefused(ref metav1.OwnerReference, namespace string) bool {
-	r := xp.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: namespace, Name: ref.Name}
-	_, local := a.refused.Load(r.ID())
-	r.Namespace = ""
-	_, wide := a.refused.Load(r.ID())
+	_, refused := ofOwner(&a.refused, ref, namespace)
 
-	return local || wide
+	return refused
 }
 
 // isReconciledWithout reports whether the owner is an XR that composed the item, and that
@@ -224,15 +223,13 @@ func (a *Adopt) isReconciledWithout(owner *unstructured.Unstructured, ref metav1
 		return false, nil
 	}
 	h, err := a.liveHold(i, owner)
-	// A mark that can't be verified, as after the loss of its key, may still be a hold. A paused XR
-	// is not reconciled.
+	// A mark that can't be verified, as after the loss of its key, may still be a hold.
 	held := h != nil || xp.HasAnnotation(owner, adoption.AnnotationHold) && xp.IsPaused(owner)
 
 	return !held, err
 }
 
-// ownerlessText returns what happens to the item, which is restored without its owner, and the next
-// step.
+// ownerlessText returns what happens to the item without its owner, and the next step.
 func (i *item) ownerlessText() string {
 	switch {
 	case xp.IsUsage(i.original):
@@ -246,8 +243,7 @@ func (i *item) ownerlessText() string {
 	return "If its XR lists it, Crossplane takes it over. If not, delete it, and keep its external resource if that is in use"
 }
 
-// liveOwner returns the owner that ref means, nil if there is none, and why the item can't have it,
-// "" if it can.
+// liveOwner returns the owner that ref means, nil for none, and why the item can't have it, else "".
 func (a *Adopt) liveOwner(ref metav1.OwnerReference, i *item) (*unstructured.Unstructured, string, error) {
 	const absent = "it is not in the cluster"
 	if ref.UID != "" && ref.UID == i.absentOwner {
@@ -258,13 +254,12 @@ func (a *Adopt) liveOwner(ref metav1.OwnerReference, i *item) (*unstructured.Uns
 	case isAbsent(err):
 		return nil, absent, nil
 	case err != nil && xp.IsConnectionSecret(i.original):
-		// The Secret's data may be nowhere else. Its publisher waits for it, and becomes its
-		// controller again when it can be read.
+		// The Secret's data may be nowhere else. Its publisher becomes its controller again later.
 		return nil, "it can't be read: " + err.Error(), nil
 	case err != nil:
 		return nil, "", err
 	}
-	a.requested.addLive(owner)
+	a.Requested.live.put(xp.RefTo(owner).ID(), true)
 	if owner.GetDeletionTimestamp() != nil {
 		return owner, "it is being deleted", nil
 	}
@@ -276,13 +271,11 @@ func (a *Adopt) liveOwner(ref metav1.OwnerReference, i *item) (*unstructured.Uns
 
 		return owner, "", nil
 	}
-
-	if isTakeable(ref, i) {
+	if xp.IsComposed(i.original) { // Another writer may have created its XR.
 		if owner, err = a.takeOver(i, owner); err != nil {
 			return nil, "", err
 		}
 	}
-
 	verified := i.original
 	if xp.IsConnectionSecret(verified) && i.GetName() != verified.GetName() {
 		verified = verified.DeepCopy()
@@ -290,4 +283,25 @@ func (a *Adopt) liveOwner(ref metav1.OwnerReference, i *item) (*unstructured.Uns
 	}
 
 	return owner, xp.VerifyOwner(owner, verified, i.namespace), nil
+}
+
+// needsItsXR reports whether the item must not be reconciled without the controller that ref means:
+// an MR or a nested XR. Its XR can be out of the backup, as one that was being deleted, or refused
+// by the API server. Without a hold the item would run without an owner, and who creates the XR
+// again would get others beside it. One that only observes changes nothing outside.
+func (i *item) needsItsXR(ref metav1.OwnerReference) bool {
+	return isController(ref) && xp.IsComposed(i.original) && (i.isManaged() || xp.IsComposite(i.original)) && !i.copied && !xp.OnlyObserves(i.Unstructured) &&
+		i.settings.Hold != setting.HoldNone
+}
+
+// findAbandoned finds the XR for which the item was held already at its backup.
+func (i *item) findAbandoned() {
+	h := i.formerHold()
+	_, controlled := xp.Controller(i.original)
+	if h == nil || h.Owner == nil || controlled || i.ownerless != nil || i.settings.Hold == setting.HoldNone {
+		return
+	}
+	owner := *h.Owner
+	owner.Namespace = targetNamespace(owner.Namespace, i.restore)
+	i.ownerless, i.abandoned = &owner, true
 }

@@ -66,7 +66,7 @@ func TestAdoptRefusesSecretsOfWhatItRefused(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, hook := logtest.NewNullLogger()
-			a := NewAdopt(Crossplane(), tc.live, nil, log)
+			a := NewAdopt(Crossplane(), tc.live, nil, log, Shared{})
 			restore := restoreOf(tc.mapping)
 			publisher, err := a.Execute(inputFor(tc.publisher, restore))
 			if err != nil {
@@ -124,7 +124,7 @@ func TestAdoptRefusesWhatRefusedXRsCompose(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
-			a := NewAdopt(Crossplane(), tc.live, nil, log)
+			a := NewAdopt(Crossplane(), tc.live, nil, log, Shared{})
 			var got []string
 			for _, item := range tc.items {
 				out, err := a.Execute(inputFor(item, restoreOf(nil)))
@@ -158,7 +158,7 @@ func TestAdoptRefusesForControllersOnly(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
-			a := NewAdopt(Crossplane(), live(xptest.XR("x", xptest.UID("new"), xptest.Refs(tc.item))), nil, log)
+			a := NewAdopt(Crossplane(), live(xptest.XR("x", xptest.UID("new"), xptest.Refs(tc.item))), nil, log, Shared{})
 			if out, err := a.Execute(inputFor(left, restoreOf(nil))); err != nil || !out.SkipRestore {
 				t.Fatalf("an MR that its XR does not list must stay out: %v, %v", out, err)
 			}

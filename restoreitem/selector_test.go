@@ -12,8 +12,8 @@ import (
 
 func TestAppliesTo(t *testing.T) {
 	for name, selector := range map[string]velero.ResourceSelector{"Crossplane": Crossplane(), "Composed": Composed(), "Runtime": Runtime()} {
-		order, _ := NewOrder(selector, nil, &RequestedItems{}, nil).AppliesTo()
-		adopt, _ := NewAdopt(selector, nil, nil, nil).AppliesTo()
+		order, _ := NewOrder(selector, nil, nil, Shared{}).AppliesTo()
+		adopt, _ := NewAdopt(selector, nil, nil, nil, Shared{}).AppliesTo()
 		if diff := cmp.Diff(order, adopt); diff != "" {
 			t.Errorf("%s: both actions must select the same items: -order, +adopt:\n%s", name, diff)
 		}

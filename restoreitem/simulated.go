@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,17 +23,11 @@ import (
 // A DryRunCluster is the cluster that a dry run reads. Nothing is written to it.
 type DryRunCluster interface {
 	Cluster
-	ResourceMapper
-	ClaimKinds
-	Obstacles
-	// WithoutShortNames returns resource filters with the full names of resources in place of short
-	// names.
-	WithoutShortNames(filters []string) ([]string, error)
-}
-
-// Obstacles know what prevents an object or its kind from being restored.
-type Obstacles interface {
+	Kinds
 	XRDReader
+
+	// WithoutShortNames returns resource filters with full names in place of short ones.
+	WithoutShortNames(filters []string) ([]string, error)
 	// Deleting reports whether r is being deleted.
 	Deleting(ctx context.Context, r xp.Ref) (bool, error)
 	// Inactive returns a function that returns the name of a kind's ManagedResourceDefinition if
@@ -46,16 +39,15 @@ type Obstacles interface {
 // been restored.
 type simulatedCluster struct {
 	live     DryRunCluster
-	restore  *velerov1.Restore
 	packer   *pack.Packer
 	restored map[xp.ID]pack.Object
-	// recent are the restored objects that were read last. Each composed resource of an XR reads
-	// the XR.
-	recent map[xp.ID]*unstructured.Unstructured
+	// last is the restored object that was read last, with its ID. Each composed resource of an XR
+	// reads the XR.
+	last   *unstructured.Unstructured
+	lastID xp.ID
 	// served are the kinds of the backup's CRDs; without a live cluster, all kinds of the backup.
 	served map[schema.GroupVersionKind]servedAs
-	// inactive returns the name of a kind's ManagedResourceDefinition if that is not active, else
-	// "".
+	// inactive is what Inactive returns.
 	inactive func(ctx context.Context, gk schema.GroupKind) string
 	// failed is why the live cluster can't be read. Actions don't return that error as it is.
 	failed error
@@ -69,10 +61,10 @@ type servedAs struct {
 	categories []string
 }
 
-func newSimulatedCluster(b *archive.Backup, live DryRunCluster, restore *velerov1.Restore) *simulatedCluster {
+func newSimulatedCluster(b *archive.Backup, live DryRunCluster) *simulatedCluster {
 	s := &simulatedCluster{
-		live: live, restore: restore, packer: pack.New(), restored: make(map[xp.ID]pack.Object, len(b.Items)), recent: map[xp.ID]*unstructured.Unstructured{},
-		served: map[schema.GroupVersionKind]servedAs{}, inactive: func(context.Context, schema.GroupKind) string { return "" },
+		live: live, packer: pack.New(), restored: make(map[xp.ID]pack.Object, len(b.Items)), served: map[schema.GroupVersionKind]servedAs{},
+		inactive: func(context.Context, schema.GroupKind) string { return "" },
 	}
 	if live != nil {
 		s.inactive = live.Inactive()
@@ -95,24 +87,28 @@ func newSimulatedCluster(b *archive.Backup, live DryRunCluster, restore *velerov
 	return s
 }
 
-// serve adds the kind of a CRD.
 func (c *simulatedCluster) serve(crd *unstructured.Unstructured) {
-	text := func(fields ...string) string {
-		t, _, _ := unstructured.NestedString(crd.Object, append([]string{"spec"}, fields...)...)
-
-		return t
-	}
-	categories, _, _ := unstructured.NestedStringSlice(crd.Object, "spec", "names", "categories")
-	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
-	for _, v := range versions {
-		m, _ := v.(map[string]any)
-		if m["served"] != true {
-			continue
+	var of struct {
+		Spec struct {
+			Group, Scope string
+			Names        struct {
+				Kind, Plural string
+				Categories   []string
+			}
+			Versions []struct {
+				Name   string
+				Served bool
+			}
 		}
-		gv := schema.GroupVersion{Group: text("group")}
-		gv.Version, _ = m["name"].(string)
-		c.served[gv.WithKind(text("names", "kind"))] = servedAs{
-			GroupVersionResource: gv.WithResource(text("names", "plural")), namespaced: text("scope") == "Namespaced", categories: categories,
+	}
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(crd.Object, &of) != nil {
+		return // No server has such a CRD.
+	}
+	for _, v := range of.Spec.Versions {
+		if gv := (schema.GroupVersion{Group: of.Spec.Group, Version: v.Name}); v.Served {
+			c.served[gv.WithKind(of.Spec.Names.Kind)] = servedAs{
+				GroupVersionResource: gv.WithResource(of.Spec.Names.Plural), namespaced: of.Spec.Scope == "Namespaced", categories: of.Spec.Names.Categories,
+			}
 		}
 	}
 }
@@ -120,32 +116,23 @@ func (c *simulatedCluster) serve(crd *unstructured.Unstructured) {
 // add adds an object as if it had been created, with a new UID.
 func (c *simulatedCluster) add(u *unstructured.Unstructured) {
 	u.SetUID(types.UID(fmt.Sprintf("rehearsed-%d", len(c.restored)+1)))
-	id := xp.RefTo(u).ID()
-	c.restored[id] = c.packer.Pack(u.Object)
-	delete(c.recent, id)
+	c.restored[xp.RefTo(u).ID()], c.last = c.packer.Pack(u.Object), nil
 }
 
 // find returns a restored object, which must not be changed, nil if there is none.
 func (c *simulatedCluster) find(id xp.ID) *unstructured.Unstructured {
-	const enough = 64
-	if u, ok := c.recent[id]; ok {
-		return u
-	}
 	o, ok := c.restored[id]
 	if !ok {
 		return nil
 	}
-	if len(c.recent) >= enough {
-		clear(c.recent)
+	if c.last == nil || c.lastID != id {
+		c.last, c.lastID = &unstructured.Unstructured{Object: o.Unpack(nil)}, id
 	}
-	u := &unstructured.Unstructured{Object: o.Unpack(nil)}
-	c.recent[id] = u
 
-	return u
+	return c.last
 }
 
-// keepError keeps the first error of the live cluster. A failed conversion only concerns the items
-// of its kind, so it does not count.
+// keepError keeps the first error that does not only concern the items of one kind.
 func (c *simulatedCluster) keepError(err error) error {
 	if err != nil && !isAbsent(err) && !xp.IsConversion(err) && c.failed == nil {
 		c.failed = err
@@ -163,7 +150,6 @@ func asked[T any](c *simulatedCluster, question func(live DryRunCluster) (T, err
 	return answer, c.keepError(err)
 }
 
-// Resource implements ResourceMapper.
 func (c *simulatedCluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 	if c.live != nil {
 		gvr, namespaced, err := c.live.Resource(gvk)
@@ -180,30 +166,28 @@ func (c *simulatedCluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVe
 
 // Owner returns a restored object, else a live one.
 func (c *simulatedCluster) Owner(ctx context.Context, ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error) {
-	r := xp.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: namespace, Name: ref.Name}
 	for _, in := range []string{namespace, ""} {
-		r.Namespace = in
+		r := xp.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: in, Name: ref.Name}
 		if u := c.find(r.ID()); u != nil {
 			return u, nil
 		}
 	}
 	if c.live == nil {
-		return nil, apierrors.NewNotFound(schema.GroupResource{Group: r.GroupVersionKind().Group, Resource: ref.Kind}, ref.Name) //nolint:wrapcheck // It is new.
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: ref.Kind}, ref.Name) //nolint:wrapcheck // It is new.
 	}
 	u, err := c.live.Owner(ctx, ref, namespace)
 
 	return u, c.keepError(err)
 }
 
-// Exists reports whether an object is live. A restored Secret counts: the cluster's Secrets are
-// first read when they have been restored.
+// Exists reports whether an object is live. Secrets are first read when they have been restored.
 func (c *simulatedCluster) Exists(ctx context.Context, r xp.Ref) (bool, error) {
 	if r.Kind == "Secret" && c.find(r.ID()) != nil {
 		return true, nil
 	}
 	exists, err := c.exists(ctx, r)
 	if r.Kind == "Secret" && apierrors.IsForbidden(err) {
-		return exists, err // A user who plans a restore may lack the right to read Secrets.
+		return false, err // A user who plans a restore may lack the right to read Secrets.
 	}
 
 	return exists, c.keepError(err)
@@ -222,62 +206,55 @@ func (c *simulatedCluster) exists(ctx context.Context, r xp.Ref) (bool, error) {
 	return c.live.Exists(ctx, r)
 }
 
-// Deleting reports whether r is live and being deleted.
+// The live cluster answers the questions that follow; without one nothing is live.
+
 func (c *simulatedCluster) Deleting(ctx context.Context, r xp.Ref) (bool, error) {
 	return asked(c, func(live DryRunCluster) (bool, error) { return live.Deleting(ctx, r) })
 }
 
-// Composing returns the live XRs that run on the Composition.
 func (c *simulatedCluster) Composing(ctx context.Context, key adoption.Key, gvk schema.GroupVersionKind, composition string) ([]xp.Ref, error) {
 	return asked(c, func(live DryRunCluster) ([]xp.Ref, error) { return live.Composing(ctx, key, gvk, composition) })
 }
 
-// Named returns the live MRs with the external-name.
 func (c *simulatedCluster) Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
 	return asked(c, func(live DryRunCluster) ([]xp.Managing, error) { return live.Named(ctx, gvk, externalName) })
 }
 
-// Moved returns the live MRs with the external-name that restores created.
 func (c *simulatedCluster) Moved(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
 	return asked(c, func(live DryRunCluster) ([]xp.Managing, error) { return live.Moved(ctx, gvk, externalName) })
 }
 
-// Settings returns the settings of the cluster.
 func (c *simulatedCluster) Settings(ctx context.Context, namespace string) (map[string]string, error) {
 	return asked(c, func(live DryRunCluster) (map[string]string, error) { return live.Settings(ctx, namespace) })
 }
 
-// ConfigMap returns the data of a ConfigMap, nil without a live cluster.
 func (c *simulatedCluster) ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error) {
 	return asked(c, func(live DryRunCluster) (map[string]string, error) { return live.ConfigMap(ctx, namespace, name) })
 }
 
-// Restore returns the Restore of the dry run, since no API server has it.
-func (c *simulatedCluster) Restore(context.Context, string, string) (*unstructured.Unstructured, error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(c.restore)
-	if err != nil {
-		return nil, fmt.Errorf("cannot convert Restore %s: %w", c.restore.Name, err)
-	}
-
-	return &unstructured.Unstructured{Object: content}, nil
+func (c *simulatedCluster) Terminating(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
+	return asked(c, func(live DryRunCluster) (*unstructured.Unstructured, error) { return live.Terminating(ctx, gk) })
 }
 
-// IsReconciled reports whether Crossplane or a provider reconciles a kind.
 func (c *simulatedCluster) IsReconciled(ctx context.Context, gvk schema.GroupVersionKind) (bool, error) {
-	if r, ok := c.served[gvk]; ok && xp.AreReconciled(r.categories) {
+	if xp.AreReconciled(c.served[gvk].categories) {
 		return true, nil
 	}
 
 	return asked(c, func(live DryRunCluster) (bool, error) { return live.IsReconciled(ctx, gvk) })
 }
 
-// IsClaimKind reports whether claims are of a kind.
 func (c *simulatedCluster) IsClaimKind(gvk schema.GroupVersionKind) (bool, error) {
-	if r, ok := c.served[gvk]; ok && slices.Contains(r.categories, xp.CategoryClaim) {
+	if slices.Contains(c.served[gvk].categories, xp.CategoryClaim) {
 		return true, nil
 	}
 
 	return asked(c, func(live DryRunCluster) (bool, error) { return live.IsClaimKind(gvk) })
+}
+
+// Restore is not called: only a Velero server has resource modifiers for all Restores.
+func (*simulatedCluster) Restore(context.Context, string, string) (*unstructured.Unstructured, error) {
+	return &unstructured.Unstructured{}, nil
 }
 
 // MarkKey returns a key that signs nothing, since no cluster gets the marks.
@@ -288,27 +265,21 @@ func (*simulatedCluster) MarkKey(context.Context, string) (adoption.Key, error) 
 // ServerTime returns own: nothing is compared with times of the cluster.
 func (*simulatedCluster) ServerTime(own time.Time) time.Time { return own }
 
-// ReturnStatus does nothing: it would write.
+// What follows would write, so it does nothing. No other writer creates anything here that the
+// restore could take over.
+
 func (*simulatedCluster) ReturnStatus(context.Context, adoption.Key, xp.Ref, map[string]any) error {
 	return nil
 }
 
-// Terminating implements XRDReader.
-func (c *simulatedCluster) Terminating(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
-	return asked(c, func(live DryRunCluster) (*unstructured.Unstructured, error) { return live.Terminating(ctx, gk) })
-}
-
-// ReturnManagers does nothing: it would write.
 func (*simulatedCluster) ReturnManagers(context.Context, *unstructured.Unstructured, xp.Ref) error {
 	return nil
 }
 
-// TakeOver does nothing: it would write.
 func (*simulatedCluster) TakeOver(
 	context.Context, adoption.Key, *unstructured.Unstructured, xp.Ref, adoption.Hold, map[string]string,
 ) (*unstructured.Unstructured, error) {
 	return nil, nil //nolint:nilnil // Nothing is taken over.
 }
 
-// CanTakeOver returns false: no other writer creates anything here.
 func (*simulatedCluster) CanTakeOver(context.Context, xp.Ref) (bool, error) { return false, nil }

@@ -53,7 +53,7 @@ func TestOddRestores(t *testing.T) {
 			restore := restoreOf(nil)
 			restore.Spec = tc.spec
 			log, hook := logtest.NewNullLogger()
-			out, err := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log).Execute(inputFor(mr, restore))
+			out, err := NewOrder(Crossplane(), kindsFn(served), log, Shared{}).Execute(inputFor(mr, restore))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -38,7 +38,7 @@ func (a *Adopt) returnStatus(i *item) error {
 	var names []string
 	if i.isHeld() {
 		names = i.neededStatus()
-	} else if h := i.holdOf(i.settings); h != nil {
+	} else if h := i.holdOf(); h != nil {
 		names = h.Status
 	}
 	if len(names) == 0 {
@@ -62,7 +62,6 @@ func (a *Adopt) returnStatus(i *item) error {
 	return nil
 }
 
-// returnedStatus returns the given status fields of the item in the backup.
 func (i *item) returnedStatus(names []string) map[string]any {
 	status := map[string]any{}
 	for _, name := range names {

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/label"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
@@ -20,9 +20,6 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
-
-// fieldConditions is the field of a status with the conditions.
-const fieldConditions = "conditions"
 
 // remember keeps an XR of the backup until the first of its composed resources comes back. Velero
 // leaves a live XR as it is, and a writer that applies XRs from Git can create it first. Crossplane
@@ -34,17 +31,16 @@ func (a *Adopt) remember(i *item) error {
 		return nil //nolint:nilerr // What can't be read can't be held.
 	}
 	kept := xp.Inheritance(i.original)
-	kept.Object["status"] = i.returnedStatus(append(i.neededStatus(), fieldConditions))
+	kept.Object["status"] = i.returnedStatus(append(i.neededStatus(), "conditions"))
 	b, err := json.Marshal(kept.Object)
 	if err != nil {
 		return fmt.Errorf("cannot keep %s: %w", xp.String(i.original), err)
 	}
-	if a.remembered.add(i.self().ID(), b) {
-		return nil
-	}
-	if a.remembered.isFirstLeftOut() {
-		i.warn(reason.NotRemembered.Messagef("If Git or another writer has created %s or XRs after it, the restore can't give these what they composed in the "+
-			"backup: it keeps %d MiB of XRs that have no claim. Suspend other writers before a restore: docs/gitops.md", i.self(), rememberedLimit/mebibyte))
+	if !a.remembered.add(i.self().ID(), b) {
+		a.remembered.full.Do(func() {
+			i.warn(reason.NotRemembered.Messagef("If Git or another writer has created %s or XRs after it, the restore can't give these what they composed in the "+
+				"backup: it keeps %d MiB of XRs that have no claim. Suspend other writers before a restore: docs/gitops.md", i.self(), rememberedLimit>>20))
+		})
 	}
 
 	return nil
@@ -56,9 +52,8 @@ func (i *item) mayTakeOver() bool {
 	return i.settings.Hold != setting.HoldNone && i.namespace == i.original.GetNamespace()
 }
 
-// takeOver gives the live XR that owns an item what it composed in the backup, if another writer
-// created it before this restore and it has composed nothing yet. It returns the changed XR, or the
-// given one.
+// takeOver gives the live XR that owns an item what it composed in the backup, if another writer has
+// created it and it has composed nothing yet. It returns the XR as it is then.
 func (a *Adopt) takeOver(i *item, owner *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	self := xp.RefTo(owner)
 	b, ok := a.remembered.take(self.ID())
@@ -95,8 +90,8 @@ func (a *Adopt) takeOverAs(i *item, self xp.Ref, kept []byte) (*unstructured.Uns
 	}
 	status, _, _ := unstructured.NestedMap(original.Object, "status")
 	held := a.holdOfTaken(i)
-	held.Failing, held.Required = adoption.FailingOf(original), a.requested.requires(original)
-	delete(status, fieldConditions)
+	held.Failing, held.Required = adoption.FailingOf(original), a.Requested.requires(original)
+	delete(status, "conditions")
 	held.Status = slices.Sorted(maps.Keys(status))
 	xr := &item{Unstructured: original, original: original, namespace: self.Namespace, restore: i.restore}
 	a.awaitSecret(xr, &held)
@@ -131,19 +126,20 @@ func (a *Adopt) takeOverClaim(i *item) (*velero.RestoreItemActionExecuteOutput, 
 	if _, bound := xp.ClaimFrom(i.original).CompositeRef(); !bound || !xp.IsClaim(i.original) || !i.mayTakeOver() {
 		return nil, nil //nolint:nilnil // There is nothing to do.
 	}
-	can, err := a.canTakeOver(i)
-	if err != nil && !isAbsent(err) {
-		return nil, apiErrorf("cannot find out whether another writer created %s: %w", xp.String(i.original), err)
-	}
-	if !can {
-		return nil, nil //nolint:nilnil // There is no such claim.
+	if !i.updatesExisting() { // Else TakeOver looks at each claim as it is now.
+		can, err := a.cluster.CanTakeOver(context.Background(), i.self())
+		if err != nil && !isAbsent(err) {
+			return nil, apiErrorf("cannot find out whether another writer created %s: %w", xp.String(i.original), err)
+		}
+		if !can {
+			return nil, nil //nolint:nilnil // There is no such claim.
+		}
 	}
 	key, err := a.key(i)
 	if err != nil {
 		return nil, err
 	}
-	held := a.holdOfTaken(i)
-	taken, err := a.cluster.TakeOver(context.Background(), key, i.original, i.self(), held, labelsOf(i.restore))
+	taken, err := a.cluster.TakeOver(context.Background(), key, i.original, i.self(), a.holdOfTaken(i), labelsOf(i.restore))
 	if err != nil {
 		return nil, apiErrorf("cannot take over %s: %w", i.self(), err)
 	}
@@ -157,16 +153,6 @@ func (a *Adopt) takeOverClaim(i *item) (*velero.RestoreItemActionExecuteOutput, 
 	return out, nil
 }
 
-// canTakeOver reports whether the live claim may be one that another writer created. If the Restore
-// updates what exists, TakeOver looks at each claim as it is now.
-func (a *Adopt) canTakeOver(i *item) (bool, error) {
-	if i.updatesExisting() {
-		return true, nil
-	}
-
-	return a.cluster.CanTakeOver(context.Background(), i.self()) // takeOverClaim wraps its error.
-}
-
 // labelsOf returns the labels that Velero writes on what a restore creates (velero
 // pkg/restore/restore.go, addRestoreLabels).
 func labelsOf(r *velerov1.Restore) map[string]string {
@@ -175,8 +161,42 @@ func labelsOf(r *velerov1.Restore) map[string]string {
 	}
 }
 
-// isTakeable reports whether an owner can be an XR that another writer created: it is the
-// controller of a composed resource.
-func isTakeable(ref metav1.OwnerReference, i *item) bool {
-	return isController(ref) && xp.IsComposed(i.original)
+// rememberedLimit is how many bytes of remembered XRs the process keeps: it shares the memory of
+// Velero's Pod. An XR of 20 composed resources takes about 1 KiB.
+const rememberedLimit = 16 << 20
+
+// rememberedXRs are XRs of the backup, as JSON, until the first of their composed resources is
+// restored. What exceeds the limit is not kept.
+type rememberedXRs struct {
+	mu      sync.Mutex
+	encoded map[xp.ID][]byte
+	size    int
+	// full is the first time that an XR had no room.
+	full sync.Once
+}
+
+// add reports whether there was room for the XR.
+func (r *rememberedXRs) add(id xp.ID, encoded []byte) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	size := r.size - len(r.encoded[id]) + len(encoded)
+	if size > rememberedLimit {
+		return false
+	}
+	if r.encoded == nil {
+		r.encoded = map[xp.ID][]byte{}
+	}
+	r.encoded[id], r.size = encoded, size
+
+	return true
+}
+
+func (r *rememberedXRs) take(id xp.ID) (encoded []byte, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	encoded, ok = r.encoded[id]
+	r.size -= len(encoded)
+	delete(r.encoded, id)
+
+	return encoded, ok
 }

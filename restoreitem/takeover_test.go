@@ -61,7 +61,7 @@ func TestAdoptTakesOver(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
-			a := NewAdopt(Crossplane(), tc.live, nil, log)
+			a := NewAdopt(Crossplane(), tc.live, nil, log, Shared{})
 			for _, item := range []*unstructured.Unstructured{tc.first, mr} {
 				out, err := a.Execute(inputFor(item, restoreOf(nil)))
 				if err != nil {
@@ -107,7 +107,7 @@ func TestAdoptTakesClaimsOver(t *testing.T) {
 			if tc.update {
 				restore = updating()
 			}
-			out, err := NewAdopt(Crossplane(), tc.live, nil, log).Execute(inputFor(claim, restore))
+			out, err := NewAdopt(Crossplane(), tc.live, nil, log, Shared{}).Execute(inputFor(claim, restore))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -128,7 +128,7 @@ func TestAdoptTakesOverWithItsSecret(t *testing.T) {
 	xp.SetFlag(x, xp.FieldPublished, true)
 	live := &cluster{objects: []*unstructured.Unstructured{xptest.XR("x", xptest.UID("new"), xptest.Without("spec", "resourceRefs"))}}
 	log, _ := logtest.NewNullLogger()
-	a := NewAdopt(Crossplane(), live, nil, log)
+	a := NewAdopt(Crossplane(), live, nil, log, Shared{})
 	for _, item := range []*unstructured.Unstructured{x, mr} {
 		if _, err := a.Execute(inputFor(item, restoreOf(nil))); err != nil {
 			t.Fatal(err)

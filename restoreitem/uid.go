@@ -27,15 +27,16 @@ func (a *Adopt) carryUIDs(i *item) {
 	noted := xp.UIDOwners(i.original)
 	uids := []types.UID{c.UID}
 	for _, o := range noted {
-		if !slices.Contains(uids, o.UID) {
-			uids = append(uids, o.UID)
-		}
+		uids = append(uids, o.UID)
 	}
-	before := heldForUIDs(i.original)
-	if before != nil {
-		uids = append(uids, types.UID(before.UID))
+	// Any user who could write the object can have written its mark, which holds only this object.
+	var before *adoption.FromUID
+	if h := i.formerHold(); h != nil && !h.Freed && h.FromUID != nil {
+		before = h.FromUID
+		uids = append(uids, types.UID(before.UID)) // That of an XR of an earlier cluster.
 	}
-	fields := xp.UIDFields(i.original, uids...)
+	slices.Sort(uids)
+	fields := xp.UIDFields(i.original, slices.Compact(uids)...)
 	if len(fields) == 0 && before == nil {
 		return
 	}
@@ -55,18 +56,6 @@ func (a *Adopt) carryUIDs(i *item) {
 		before.XR = xr
 		i.fromUID = before
 	}
-}
-
-// heldForUIDs returns why an earlier restore held an object when it was backed up; nil if it did not.
-// The UID is then of an XR of an earlier cluster. Any user who could write the object can have written
-// that, which holds only this object.
-func heldForUIDs(u *unstructured.Unstructured) *adoption.FromUID {
-	h, err := adoption.HoldOf(u)
-	if err != nil || h == nil || h.Freed {
-		return nil
-	}
-
-	return h.FromUID
 }
 
 // holdForUIDs makes the hold of an MR or XR wait for a user, if it has fields that Crossplane changes
@@ -116,8 +105,7 @@ func (a *Adopt) carriedUIDs(i *item, controller metav1.OwnerReference, noted []x
 	return uids
 }
 
-// above returns the live XR that is the controller of an object in the namespace, its controller,
-// and so on.
+// above returns the live XR that a reference in the namespace means, the XR above it, and so on.
 func (a *Adopt) above(controller metav1.OwnerReference, namespace string) []*unstructured.Unstructured {
 	const most = 16
 	var all []*unstructured.Unstructured
@@ -140,20 +128,19 @@ func (a *Adopt) renameSecret(i *item) (present bool, err error) {
 	if !ok || !xp.IsConnectionSecret(i.original) {
 		return false, nil
 	}
-	if a.requested != nil {
-		if by, _, owned := a.requested.publisherOf(i.original); owned && by.as != "" {
-			i.SetName(by.as)
+	if by, _, owned := a.Requested.publisherOf(i.original); owned && by.as != "" {
+		i.SetName(by.as)
 
-			return a.isLive(i) // Velero must not write the backup's data over it.
-		}
+		return a.isLive(i) // Velero must not write the backup's data over it.
 	}
-	publisher, err := a.cluster.Owner(context.Background(), c, i.namespace)
+	publisher, err := a.owner(c, i.namespace)
 	if err != nil {
-		if isAbsent(err) {
-			i.absentOwner = c.UID
-		}
+		return false, nil //nolint:nilerr // relink reports it.
+	}
+	if publisher == nil {
+		i.absentOwner = c.UID
 
-		return false, nil // It has no publisher, or relink reports the error.
+		return false, nil
 	}
 	is, ok := xp.SecretRef(publisher)
 	if !ok || is.Namespace != i.namespace || is.Name == i.GetName() {
@@ -168,26 +155,20 @@ func (a *Adopt) renameSecret(i *item) (present bool, err error) {
 
 		return a.isLive(i)
 	}
-	// The hold is off, so an earlier restore has brought it.
-	return a.isRenamed(i, publisher, is)
-}
-
-// isRenamed reports whether the cluster has a connection secret under the name that comes from the
-// UID that an XR above it has now.
-func (a *Adopt) isRenamed(i *item, publisher *unstructured.Unstructured, current xp.Ref) (bool, error) {
+	// The hold is off, so an earlier restore has brought it under the name that comes from the UID
+	// that an XR above it has now.
 	controller, _ := xp.Controller(publisher)
 	renamed := slices.ContainsFunc(a.above(controller, i.namespace), func(xr *unstructured.Unstructured) bool {
-		return xp.IsRenamed(current.Name, i.GetName(), xr.GetUID())
+		return xp.IsRenamed(is.Name, i.GetName(), xr.GetUID())
 	})
 	if !renamed {
 		return false, nil
 	}
-	present, err := a.cluster.Exists(context.Background(), current)
-	if err != nil {
-		return false, apiErrorf("cannot find out whether %s exists, which is %s of the backup: %w", current, xp.String(i.original), err)
+	if present, err = a.cluster.Exists(context.Background(), is); err != nil {
+		return false, apiErrorf("cannot find out whether %s exists, which is %s of the backup: %w", is, xp.String(i.original), err)
 	}
 	if present {
-		i.log.WithField("secret", current.String()).Info("It is in the cluster under the name that comes from the new UID of its XR")
+		i.log.WithField("secret", is.String()).Info("It is in the cluster under the name that comes from the new UID of its XR")
 	}
 
 	return present, nil

@@ -185,7 +185,7 @@ func TestAdoptRenamesRequestedSecrets(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	c := live(x, xptest.Object("v1", "Namespace", "", "infra"))
 	c.reconciled = publishing()
-	a := NewAdopt(Crossplane(), c, nil, log, WithRequestedItems(&RequestedItems{}))
+	a := NewAdopt(Crossplane(), c, nil, log, Shared{})
 	out, err := a.Execute(inputFor(mr, restore))
 	if err != nil || len(out.AdditionalItems) != 1 || out.AdditionalItems[0].Name != secret.GetName() {
 		t.Fatalf("it must request the Secret by its name in the backup; got %+v, %v", out, err)
@@ -241,7 +241,7 @@ func TestAdoptReadsAMissingPublisherOnce(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	c := &countingCluster{cluster: live()}
 	secret := xptest.Secret("s", xptest.ControlledBy(claim))
-	if _, err := NewAdopt(Crossplane(), c, nil, log).Execute(inputFor(secret, restoreOf(nil))); err != nil || c.reads != 1 {
+	if _, err := NewAdopt(Crossplane(), c, nil, log, Shared{}).Execute(inputFor(secret, restoreOf(nil))); err != nil || c.reads != 1 {
 		t.Errorf("the owner was read %d times, error %v", c.reads, err)
 	}
 }

@@ -1,6 +1,7 @@
 package restoreitem
 
 import (
+	"cmp"
 	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,9 +18,7 @@ func (i *item) removeDeletionAttempt() bool {
 	if !xp.HasDeletionAttempt(i.Unstructured) {
 		return false
 	}
-	annotations := i.GetAnnotations()
-	delete(annotations, xp.AnnotationDeletionAttempt)
-	i.SetAnnotations(annotations)
+	unstructured.RemoveNestedField(i.Object, "metadata", "annotations", xp.AnnotationDeletionAttempt)
 	i.warn(reason.DeletionAttemptDropped.Messagef("Restored without the annotation %s, with which its Usage could delete it later. To delete it, delete it again",
 		xp.AnnotationDeletionAttempt))
 
@@ -37,7 +36,11 @@ func (a *Adopt) checkUsage(i *item) (left bool, err error) {
 	if i.protectsOutside() {
 		return true, nil
 	}
-	live, err := a.live(i)
+	var live *unstructured.Unstructured // Few are, so it is read only if the inventory has it.
+	exists, err := a.cluster.Exists(context.Background(), i.self())
+	if err == nil && exists {
+		live, err = a.find(i.self(), i.namespace)
+	}
 	if err != nil {
 		return false, apiErrorf("cannot find out whether %s is being deleted: %w", xp.String(i.original), err)
 	}
@@ -54,21 +57,18 @@ func (a *Adopt) checkUsage(i *item) (left bool, err error) {
 	if !named || isSelective(i.restore) {
 		return false, nil // Crossplane looks for it, or it is restored later.
 	}
-	u, err := a.find(used, i.namespace)
-	if err != nil {
+	if u, err := a.find(used, i.namespace); err != nil {
 		return false, apiErrorf("cannot find what %s protects: %w", xp.String(i.original), err)
-	}
-	if u == nil {
+	} else if u == nil {
 		i.warn(reason.UsageIncomplete.Messagef("%s, which the Usage protects, is not in the cluster. Restore that too, or delete the Usage", used))
 	}
 	user, named := xp.User(i.Unstructured)
 	if !named {
 		return false, nil
 	}
-	if u, err = a.find(user, i.namespace); err != nil {
+	if u, err := a.find(user, i.namespace); err != nil {
 		return false, apiErrorf("cannot find what %s protects something for: %w", xp.String(i.original), err)
-	}
-	if u == nil {
+	} else if u == nil {
 		i.warn(reason.UsageIncomplete.Messagef("%s, for which the Usage protects %s, is not in the cluster, so nothing ends the protection. Restore that too, or "+
 			"clear the Usage: %s", user, used, xp.ClearUsage(i.original)))
 	}
@@ -80,31 +80,23 @@ func (a *Adopt) checkUsage(i *item) (left bool, err error) {
 // restored, unless an XR composes the Usage, and warns.
 func (i *item) protectsOutside() bool {
 	used, _ := xp.Used(i.original)
-	outside := !xp.IsComposed(i.original) && ofNamespaces(i.restore) && used.Namespace != "" && !included(i.restore, used.Namespace)
-	if outside {
-		i.warn(reason.OutsideNamespace.Messagef("The Usage is not restored, because it would protect %s in namespace %s, which is not restored. If it should, "+
-			"restore that namespace too, or apply it", xp.Protected(i.original), used.Namespace))
+	if xp.IsComposed(i.original) || !ofNamespaces(i.restore) || used.Namespace == "" || included(i.restore, used.Namespace) {
+		return false
 	}
+	i.warn(reason.OutsideNamespace.Messagef("The Usage is not restored, because it would protect %s in namespace %s, which is not restored. If it should, "+
+		"restore that namespace too, or apply it", xp.Protected(i.original), used.Namespace))
 
-	return outside
-}
-
-// live returns the item as it was in the cluster before the restore, nil if it was not. Few Usages
-// are, so it reads only one that the inventory has.
-func (a *Adopt) live(i *item) (*unstructured.Unstructured, error) {
-	if exists, err := a.cluster.Exists(context.Background(), i.self()); err != nil || !exists {
-		return nil, err
-	}
-
-	return a.find(i.self(), i.namespace)
+	return true
 }
 
 // find returns the live object r, nil if there is none. It looks in the namespace if r has none.
 func (a *Adopt) find(r xp.Ref, namespace string) (*unstructured.Unstructured, error) {
-	if r.Namespace != "" {
-		namespace = r.Namespace
-	}
-	u, err := a.cluster.Owner(context.Background(), metav1.OwnerReference{APIVersion: r.APIVersion, Kind: r.Kind, Name: r.Name}, namespace)
+	return a.owner(metav1.OwnerReference{APIVersion: r.APIVersion, Kind: r.Kind, Name: r.Name}, cmp.Or(r.Namespace, namespace))
+}
+
+// owner returns the live object that an owner reference in the namespace means, nil for none.
+func (a *Adopt) owner(ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error) {
+	u, err := a.cluster.Owner(context.Background(), ref, namespace)
 	if isAbsent(err) {
 		return nil, nil //nolint:nilnil // There is none.
 	}
@@ -115,7 +107,7 @@ func (a *Adopt) find(r xp.Ref, namespace string) (*unstructured.Unstructured, er
 // isLeftover reports whether an XR, live or restored, composed a Usage once and does not list it
 // any more. Unlike other objects, a Usage has no data that could be lost.
 func isLeftover(owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) bool {
-	if owner == nil || owner.GetDeletionTimestamp() != nil || ref.Controller == nil || !*ref.Controller || !xp.IsUsage(i.original) || !xp.IsComposite(owner) {
+	if owner == nil || owner.GetDeletionTimestamp() != nil || !isController(ref) || !xp.IsUsage(i.original) || !xp.IsComposite(owner) {
 		return false
 	}
 	_, err := xp.CompositeFrom(owner).ResourceRefs()

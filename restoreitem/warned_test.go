@@ -52,7 +52,7 @@ func TestWarningsOfOneItemAreBounded(t *testing.T) {
 	}
 	log, hook := logtest.NewNullLogger()
 	spec := velerov1.RestoreSpec{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}
-	o := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log)
+	o := NewOrder(Crossplane(), kindsFn(served), log, Shared{})
 	for range 2 {
 		hook.Reset()
 		if _, err := o.Execute(inputFor(xptest.XRV2("x", xptest.Field(refs, "spec", "crossplane", "resourceRefs")), &velerov1.Restore{Spec: spec})); err != nil {
@@ -71,7 +71,7 @@ func TestOperationsAreClean(t *testing.T) {
 	owner := metav1.OwnerReference{APIVersion: xptest.LegacyVersion, Kind: xptest.LegacyKind, Name: hostile, UID: "u"}
 	item := xptest.MR("b", xptest.Labelled(xp.LabelComposite, "x"), xptest.Annotated(xp.AnnotationResourceName, "b"), xptest.OwnedBy(owner))
 	log, _ := logtest.NewNullLogger()
-	out, err := NewAdopt(Crossplane(), live(), nil, log).Execute(inputFor(item, restoreOf(nil)))
+	out, err := NewAdopt(Crossplane(), live(), nil, log, Shared{}).Execute(inputFor(item, restoreOf(nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,12 +79,12 @@ func TestOperationsAreClean(t *testing.T) {
 	for _, id := range ids {
 		for name, progress := range map[string]func() (string, string, error){
 			"Order": func() (string, string, error) {
-				p, err := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log).Progress(id, restoreOf(nil))
+				p, err := NewOrder(Crossplane(), kindsFn(served), log, Shared{}).Progress(id, restoreOf(nil))
 
 				return p.Description, p.Err, err
 			},
 			"Adopt": func() (string, string, error) {
-				p, err := NewAdopt(Crossplane(), live(), nil, log).Progress(id, restoreOf(nil))
+				p, err := NewAdopt(Crossplane(), live(), nil, log, Shared{}).Progress(id, restoreOf(nil))
 
 				return p.Description, p.Err, err
 			},

@@ -56,9 +56,9 @@ func TestAdoptHoldsWorkspaces(t *testing.T) {
 			restore.Spec = tc.spec
 			restore.Spec.BackupName = "nightly"
 			i := &item{Unstructured: tc.item.DeepCopy(), original: tc.item, restore: restore, log: log}
-			NewAdopt(Crossplane(), tc.live, nil, log, WithRequestedItems(&RequestedItems{})).findInputs(i)
+			NewAdopt(Crossplane(), tc.live, nil, log, Shared{}).findInputs(i)
 			var inputs []adoption.Input
-			if held := i.holdOf(i.settings); held != nil {
+			if held := i.holdOf(); held != nil {
 				inputs = held.Inputs
 			}
 			if diff := cmp.Diff(tc.held, inputs); diff != "" {

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -22,29 +20,19 @@ type XRDReader interface {
 	Terminating(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error)
 }
 
-// An XRDReaderFn is a function that is an XRDReader.
-type XRDReaderFn func(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error)
-
-// Terminating calls the function.
-func (fn XRDReaderFn) Terminating(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
-	return fn(ctx, gk)
-}
-
 // XRDCheck refuses what must not be created. The controller of an XRD that is being deleted deletes
 // all XRs and claims of its kinds, and with an XR what it composes and the external resources. What
 // a newer version of this plugin has written can't be read. All actions of a restore share one.
 type XRDCheck struct {
 	reader XRDReader
-	// refused has the reason for each XR and claim that was refused. Their composed resources are
-	// refused, too.
-	refused sync.Map
+	// refused has the reason for each refused XR and claim; what they compose is refused, too.
+	refused table[xp.ID, string]
 }
 
 // NewXRDCheck returns an XRDCheck that has refused nothing yet.
 func NewXRDCheck(reader XRDReader) *XRDCheck { return &XRDCheck{reader: reader} }
 
-// check returns an error for an item that must not be restored to the namespace. A nil XRDCheck
-// accepts everything.
+// check fails if an item must not be restored to the namespace. A nil XRDCheck accepts everything.
 func (x *XRDCheck) check(item *unstructured.Unstructured, namespace string) error {
 	if x == nil {
 		return nil
@@ -72,8 +60,8 @@ func (x *XRDCheck) check(item *unstructured.Unstructured, namespace string) erro
 	if err := x.checkKind(self, schema.FromAPIVersionAndKind(c.APIVersion, c.Kind).GroupKind()); err != nil {
 		return err
 	}
-	if why, ok := x.refusalFor(c, namespace); ok {
-		x.refused.Store(self.ID(), why)
+	if why, ok := ofOwner(&x.refused, c, namespace); ok {
+		x.refused.put(self.ID(), why)
 
 		return reason.OwnerNotRestored.Errorf("cannot restore %s: its XR %s %s was not restored, so nothing would manage it: %s", self, c.Kind, c.Name, why)
 	}
@@ -91,7 +79,7 @@ func (x *XRDCheck) checkFormats(item *unstructured.Unstructured, self xp.Ref) er
 		return nil
 	}
 	err = fmt.Errorf("%w; %s, and restore it again", err, adoption.HowToRead)
-	x.refused.Store(self.ID(), err.Error())
+	x.refused.put(self.ID(), err.Error())
 
 	return reason.NewerFormat.Errorf("cannot restore %s: %w", self, err)
 }
@@ -121,23 +109,10 @@ func (x *XRDCheck) checkKind(self xp.Ref, kind schema.GroupKind) error {
 		return nil
 	}
 	why := xp.XRDTerminating(xrd) + ", and restore again"
-	x.refused.Store(self.ID(), why)
+	x.refused.put(self.ID(), why)
 	if kind != self.GroupVersionKind().GroupKind() {
 		return reason.XRDTerminating.Errorf("cannot restore %s, which is composed by an XR of the kind %s: %s", self, kind.Kind, why)
 	}
 
 	return reason.XRDTerminating.Errorf("cannot restore %s: %s", self, why)
-}
-
-// refusalFor returns why the controller of an object in the namespace was refused, if it was.
-func (x *XRDCheck) refusalFor(c metav1.OwnerReference, namespace string) (string, bool) {
-	r := xp.Ref{APIVersion: c.APIVersion, Kind: c.Kind, Namespace: namespace, Name: c.Name}
-	why, ok := x.refused.Load(r.ID())
-	if !ok {
-		r.Namespace = ""
-		why, ok = x.refused.Load(r.ID())
-	}
-	s, _ := why.(string)
-
-	return s, ok
 }

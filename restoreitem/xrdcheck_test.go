@@ -21,14 +21,22 @@ func terminatingXRD() *unstructured.Unstructured {
 		xptest.JSON(`{"spec":{"group":"example.org","names":{"kind":"XOrder"},"claimNames":{"kind":"OrderClaim"}}}`))
 }
 
-func xrdCheckOf(xrd *unstructured.Unstructured, err error) *XRDCheck {
-	return NewXRDCheck(XRDReaderFn(func(_ context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
-		if err == nil && xp.Defines(xrd, gk) {
-			return xrd, nil
-		}
+// An xrdReader has one XRD, or fails.
+type xrdReader struct {
+	xrd *unstructured.Unstructured
+	err error
+}
 
-		return nil, err
-	}))
+func (r xrdReader) Terminating(_ context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
+	if r.err == nil && xp.Defines(r.xrd, gk) {
+		return r.xrd, nil
+	}
+
+	return nil, r.err
+}
+
+func xrdCheckOf(xrd *unstructured.Unstructured, err error) *XRDCheck {
+	return NewXRDCheck(xrdReader{xrd, err})
 }
 
 // checkRefused runs both actions on an item, as Velero does, and checks that each refuses it or
@@ -36,8 +44,8 @@ func xrdCheckOf(xrd *unstructured.Unstructured, err error) *XRDCheck {
 func checkRefused(t *testing.T, reason string, d *XRDCheck, item *unstructured.Unstructured, refused string) {
 	t.Helper()
 	log, _ := logtest.NewNullLogger()
-	first, err := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log, WithXRDCheck(d)).Execute(inputFor(item, restoreOf(nil)))
-	_, again := NewAdopt(Crossplane(), live(), nil, log, WithXRDCheck(d)).Execute(inputFor(item, restoreOf(nil)))
+	first, err := NewOrder(Crossplane(), kindsFn(served), log, Shared{XRDs: d}).Execute(inputFor(item, restoreOf(nil)))
+	_, again := NewAdopt(Crossplane(), live(), nil, log, Shared{XRDs: d}).Execute(inputFor(item, restoreOf(nil)))
 	for name, err := range map[string]error{"1-order": err, "2-adopt": again} {
 		switch {
 		case refused == "" && err != nil:

@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -20,6 +19,9 @@ const (
 	preferred     = "-preferredversion"
 	extension     = ".json"
 )
+
+// longestFormat is how many bytes of the file fileFormat are read.
+const longestFormat = 64
 
 // A place is what a path states about its file.
 type place struct {
@@ -34,8 +36,7 @@ type place struct {
 // wants to overwrite files on extraction writes such a path.
 func clean(name string) (string, error) {
 	if strings.ContainsAny(name, "\\\x00") || !filepath.IsLocal(name) {
-		return "", reason.BackupUnreadable.Errorf(
-			"cannot accept the entry %q: its path leads out of the archive, which no path of Velero does; find out who wrote it", name)
+		return "", refused(name, "its path leads out of the archive, which no path of Velero does")
 	}
 
 	return path.Clean(name), nil

@@ -46,6 +46,24 @@ func Default() Limits {
 // downloadHint is the next step for a damaged file.
 const downloadHint = `download it again with "velero backup download"`
 
+// damaged returns the error of a file that can't be read further, with the cause if it is truncated or
+// damaged.
+func damaged(where string, err error) error {
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		where += "it is not complete: "
+	case errors.Is(err, gzip.ErrChecksum), errors.Is(err, tar.ErrHeader), errors.Is(err, gzip.ErrHeader):
+		where += "it is damaged: "
+	}
+
+	return reason.BackupUnreadable.Errorf("%s%w; %s", where, err, downloadHint)
+}
+
+// refused returns the error of an entry that Velero does not write.
+func refused(name, why string, args ...any) error {
+	return reason.BackupUnreadable.Errorf("cannot accept the entry %q: %s; find out who wrote it", name, fmt.Sprintf(why, args...))
+}
+
 // Read reads a backup to its end. Unusable files become Flaws. It fails if the archive cannot be
 // read or is not from Velero.
 func Read(ctx context.Context, from io.Reader, limits Limits) (*Backup, error) {
@@ -57,7 +75,7 @@ func Read(ctx context.Context, from io.Reader, limits Limits) (*Backup, error) {
 		return nil, reason.BackupUnreadable.Errorf("it is not compressed with gzip, so it is not a backup of Velero; %s", downloadHint)
 	}
 	if err != nil {
-		return nil, reason.BackupUnreadable.Errorf("%w; %s", explained(err), downloadHint)
+		return nil, damaged("", err)
 	}
 	stream, stop := readAhead(&limited{from: z, left: limits.Total, ctx: ctx})
 	defer stop() //nolint:errcheck // It never fails.
@@ -93,14 +111,17 @@ func (r *reader) read() error {
 	for {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
-			return r.drain()
+			// gzip's checksum is at the end of the stream, and only it detects damage.
+			if _, err = io.Copy(io.Discard, r.stream); err == nil {
+				return nil
+			}
+			last = "the last entry"
 		}
 		if err != nil {
-			return reason.BackupUnreadable.Errorf("after %s: %w; %s", last, explained(err), downloadHint)
+			return damaged("after "+last+": ", err)
 		}
 		if len(header.Name) > r.limits.Name {
-			return reason.BackupUnreadable.Errorf("cannot accept the entry %q…: its name has %d bytes, and Velero writes at most %d; find out who wrote it",
-				header.Name[:64], len(header.Name), r.limits.Name)
+			return refused(header.Name[:64]+"…", "its name has %d bytes, and Velero writes at most %d", len(header.Name), r.limits.Name)
 		}
 		last = fmt.Sprintf("%q", header.Name)
 		r.entries++
@@ -113,38 +134,26 @@ func (r *reader) read() error {
 	}
 }
 
-// drain reads to the end of the stream. gzip's checksum is there, and only it detects damage.
-func (r *reader) drain() error {
-	if _, err := io.Copy(io.Discard, r.stream); err != nil {
-		return reason.BackupUnreadable.Errorf("after the last entry: %w; %s", explained(err), downloadHint)
-	}
-
-	return nil
-}
-
 func (r *reader) entry(header *tar.Header, content io.Reader) error {
 	switch header.Typeflag {
 	case tar.TypeReg, tar.TypeGNUSparse:
 	case tar.TypeDir, tar.TypeXGlobalHeader:
 		return nil
 	default:
-		return reason.BackupUnreadable.Errorf("cannot accept the entry %q: it is a link or a device, and Velero writes only files; find out who wrote it",
-			header.Name)
+		return refused(header.Name, "it is a link or a device, and Velero writes only files")
 	}
 	name, err := clean(header.Name)
 	if err != nil {
 		return err
 	}
 	if header.Size > r.limits.Entry {
-		return reason.BackupUnreadable.Errorf("cannot accept the entry %q: it has %d bytes, and an object in a cluster has at most %d; find out who wrote it",
-			header.Name, header.Size, r.limits.Entry)
-	}
-	if name == fileFormat {
-		return r.format(name, content)
+		return refused(header.Name, "it has %d bytes, and an object in a cluster has at most %d", header.Size, r.limits.Entry)
 	}
 	p, ok := parse(name)
 	p.GroupResource = unique.Make(p.GroupResource).Value() // Many items share the memory of its name.
 	switch {
+	case name == fileFormat:
+		content = io.LimitReader(content, longestFormat)
 	case !ok:
 		r.flaw(Flaw{Path: name, Why: "it is not where Velero stores items", Ignored: true})
 
@@ -156,21 +165,15 @@ func (r *reader) entry(header *tar.Header, content io.Reader) error {
 	}
 	r.content.Reset()
 	if _, err := r.content.ReadFrom(content); err != nil {
-		return reason.BackupUnreadable.Errorf("cannot read the entry %q: %w; %s", header.Name, explained(err), downloadHint)
+		return damaged(fmt.Sprintf("cannot read the entry %q: ", header.Name), err)
+	}
+	if name == fileFormat {
+		r.backup.Format = strings.TrimSpace(r.content.String())
+
+		return nil
 	}
 
 	return r.item(name, p.Item, r.content.Bytes())
-}
-
-func (r *reader) format(name string, content io.Reader) error {
-	const enough = 64
-	b, err := io.ReadAll(io.LimitReader(content, enough))
-	if err != nil {
-		return reason.BackupUnreadable.Errorf("cannot read the entry %q: %w; %s", name, explained(err), downloadHint)
-	}
-	r.backup.Format = strings.TrimSpace(string(b))
-
-	return nil
 }
 
 // versioned records an item in a version's directory. Velero restores the copy above it, unless its
@@ -260,18 +263,6 @@ func readAhead(from io.Reader) (ahead io.Reader, stop func() error) {
 	}()
 
 	return bufio.NewReaderSize(out, block), out.Close
-}
-
-// explained adds to an error that the file is truncated or damaged, if that is the cause.
-func explained(err error) error {
-	switch {
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("it is not complete: %w", err)
-	case errors.Is(err, gzip.ErrChecksum), errors.Is(err, tar.ErrHeader), errors.Is(err, gzip.ErrHeader):
-		return fmt.Errorf("it is damaged: %w", err)
-	default:
-		return err
-	}
 }
 
 // limited is a stream that fails when it is too long or its context is done.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,11 +24,11 @@ const (
 
 // checkConditions finds objects that Crossplane or a provider has not reconciled, or cannot.
 func (d *diagnosis) checkConditions() {
-	for _, u := range fullObjects(d.with(isClaim | isComposite | isManaged | isNew)) {
-		if isHeld(u) || xp.IsIdle(u) || u.GetDeletionTimestamp() != nil {
+	for _, o := range d.with(isClaim | isComposite | isManaged | isNew) {
+		u, r := o.full(), o.Ref
+		if o.is(isMarked|isDeleting) || xp.IsIdle(u) {
 			continue
 		}
-		r := xp.RefTo(u)
 		if why, severity := d.whyStuck(u); why != "" {
 			d.add(reason.Stuck, severity, r, why, d.nextStep(u))
 
@@ -184,12 +185,9 @@ const PhaseUnread = "Unread"
 
 // IsUnderWay reports whether Velero still works on a Restore with the phase, and lifts its holds.
 func IsUnderWay(phase string) bool {
-	switch phase {
-	case "", "New", "InProgress", "WaitingForPluginOperations", "WaitingForPluginOperationsPartiallyFailed", "Finalizing", "FinalizingPartiallyFailed":
-		return true
-	default:
-		return false
-	}
+	return slices.Contains([]string{
+		"", "New", "InProgress", "WaitingForPluginOperations", "WaitingForPluginOperationsPartiallyFailed", "Finalizing", "FinalizingPartiallyFailed",
+	}, phase)
 }
 
 // checkLeftover finds a setting that a hold left on an object that is not held.

@@ -177,15 +177,13 @@ func differIn(a, b map[string]any) bool {
 // isPlace reports whether a field states where an external resource is, what it belongs to, or
 // which of several with one name it is.
 func isPlace(field string) bool {
-	switch field {
-	case "name", "namespace", "region", "location", "zone", "project", "type", "kind", "apiVersion", "host", "cluster", "scope", "path", "owner", "organization",
-		"repository", "database", "schema", "table", "user", "role", "group", "realm", "parent", "bucket", "key":
-		return true
+	exact := []string{
+		"name", "namespace", "region", "location", "zone", "project", "type", "kind", "apiVersion", "host", "cluster", "scope", "path", "owner", "organization",
+		"repository", "database", "schema", "table", "user", "role", "group", "realm", "parent", "bucket", "key",
 	}
+	suffixes := []string{"Name", "Id", "ID", "Arn", "ARN", "Namespace", "Link", "Uri", "URL", "Url"}
 
-	return slices.ContainsFunc([]string{"Name", "Id", "ID", "Arn", "ARN", "Namespace", "Link", "Uri", "URL", "Url"}, func(suffix string) bool {
-		return strings.HasSuffix(field, suffix)
-	})
+	return slices.Contains(exact, field) || slices.ContainsFunc(suffixes, func(suffix string) bool { return strings.HasSuffix(field, suffix) })
 }
 
 // isOwnName reports whether an MR's external-name may come from its own name.

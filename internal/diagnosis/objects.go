@@ -91,11 +91,10 @@ func withoutRepeated(refs []xp.Ref) []xp.Ref {
 	known := make(map[xp.ID]bool, len(refs))
 
 	return slices.DeleteFunc(refs, func(r xp.Ref) bool {
-		id := r.ID()
-		repeated := known[id]
-		known[id] = true
+		before := len(known)
+		known[r.ID()] = true
 
-		return repeated
+		return len(known) == before
 	})
 }
 

@@ -150,7 +150,7 @@ func (w *world) ownerOf(i instance) instance {
 
 func (w *world) execute(look actionInput, by instance) actionResult {
 	c := &cluster{key: w.key}
-	action := restoreitem.NewAdopt(restoreitem.Crossplane(), c, nil, discardLog())
+	action := restoreitem.NewAdopt(restoreitem.Crossplane(), c, nil, discardLog(), restoreitem.Shared{})
 	for n := range w.parent {
 		if look.refused.has(n) && w.parent[n] >= 0 {
 			// One process runs a whole restore, and remembers what it has left out: what the
@@ -242,10 +242,10 @@ func (w *world) orderItems() error {
 		u := xptest.Revision(revisionName(n, 1), w.backup[original(n)])
 		items[names(u)], objects[-1-n] = -1-n, u
 	}
-	mapper := restoreitem.ResourceMapperFn(func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+	kinds := kindsFn(func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 		return gvk.GroupVersion().WithResource(strings.ToLower(gvk.Kind) + "s"), w.rules != v120 && gvk.Group != xp.GroupAPIExtensions, nil
 	})
-	order := restoreitem.NewOrder(restoreitem.Crossplane(), mapper, &restoreitem.RequestedItems{}, discardLog())
+	order := restoreitem.NewOrder(restoreitem.Crossplane(), kinds, discardLog(), restoreitem.Shared{})
 	done := map[instance]bool{}
 	var visit func(i instance) error
 	visit = func(i instance) error {
@@ -304,3 +304,12 @@ func (cluster) TakeOver(
 
 // CanTakeOver returns false: no other writer creates anything here.
 func (cluster) CanTakeOver(context.Context, xp.Ref) (bool, error) { return false, nil }
+
+// A kindsFn maps kinds, of which none is one of claims.
+type kindsFn func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error)
+
+func (fn kindsFn) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+	return fn(gvk)
+}
+
+func (kindsFn) IsClaimKind(schema.GroupVersionKind) (bool, error) { return false, nil }

@@ -78,27 +78,22 @@ func (r Rule) IsValid() bool {
 
 // Name returns the external-name in an id, "" if the rule does not match the id.
 func (r Rule) Name(id string) string {
-	before, after, _ := strings.Cut(string(r), whole)
-	switch {
+	switch before, after, _ := strings.Cut(string(r), whole); {
 	case !r.IsValid():
 		return ""
 	case before != "":
-		n := strings.LastIndex(id, before[len(before)-1:]) + 1
-		if !strings.HasSuffix(id[:n], before) {
-			return ""
+		if name := id[strings.LastIndexByte(id, before[len(before)-1])+1:]; strings.HasSuffix(id, before+name) {
+			return name
 		}
-
-		return id[n:]
-	case after != "":
-		n := strings.Index(id, after[:1])
-		if n < 0 || !strings.HasPrefix(id[n:], after) {
-			return ""
-		}
-
-		return id[:n]
-	default:
+	case after == "":
 		return id
+	default:
+		if name, _, _ := strings.Cut(id, after[:1]); strings.HasPrefix(id, name+after) {
+			return name
+		}
 	}
+
+	return ""
 }
 
 // A Source is a provider from which rules were read.

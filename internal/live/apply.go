@@ -105,49 +105,28 @@ func (c *Cluster) applyChange(ctx context.Context, change adoption.Change) (*uns
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the patch of %s: %w", xp.String(change.Target), err)
 	}
-	options := metav1.PatchOptions{FieldManager: cmp.Or(change.Manager, FieldManager)}
 	configuration := change.Configuration
 	if configuration == nil {
 		configuration, _ = change.Applied()
 	}
 	if configuration != nil {
-		after, err := c.apply(ctx, change.Target, configuration, patch)
+		b, err := json.Marshal(configuration)
+		if err != nil {
+			return nil, fmt.Errorf("cannot encode what is to be applied to %s: %w", xp.String(change.Target), err)
+		}
+		after, err := c.patchAs(ctx, change.Target, types.ApplyPatchType, b, patch, metav1.PatchOptions{FieldManager: FieldManager, Force: new(true)})
 		switch {
 		case err == nil && isDone(patch, after), err != nil && !isInapplicable(err):
 			return after, err
 		case err == nil: // A default of the API server differs from what the patch wants.
-			if patch, err = withResourceVersion(after, patch); err != nil {
-				return nil, err
+			version := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q}}`, after.GetResourceVersion())
+			if patch, err = jsonpatch.MergeMergePatches(patch, version); err != nil {
+				return nil, fmt.Errorf("cannot make a patch of %s: %w", xp.String(change.Target), err)
 			}
 		}
 	}
 
-	return c.patchAs(ctx, change.Target, types.MergePatchType, patch, patch, options)
-}
-
-// apply applies a configuration server-side with force, and returns the new object. merge is the
-// merge patch with the same effect.
-func (c *Cluster) apply(ctx context.Context, u *unstructured.Unstructured, configuration map[string]any, merge []byte) (*unstructured.Unstructured, error) {
-	b, err := json.Marshal(configuration)
-	if err != nil {
-		return nil, fmt.Errorf("cannot encode what is to be applied to %s: %w", xp.String(u), err)
-	}
-
-	return c.patchAs(ctx, u, types.ApplyPatchType, b, merge, metav1.PatchOptions{FieldManager: FieldManager, Force: new(true)})
-}
-
-// withResourceVersion adds the object's resourceVersion to the patch as its precondition.
-func withResourceVersion(u *unstructured.Unstructured, patch []byte) ([]byte, error) {
-	now, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": u.GetResourceVersion()}})
-	if err != nil {
-		return nil, fmt.Errorf("cannot encode the version of %s: %w", xp.String(u), err)
-	}
-	patch, err = jsonpatch.MergeMergePatches(patch, now)
-	if err != nil {
-		return nil, fmt.Errorf("cannot make a patch of %s: %w", xp.String(u), err)
-	}
-
-	return patch, nil
+	return c.patchAs(ctx, change.Target, types.MergePatchType, patch, patch, metav1.PatchOptions{FieldManager: cmp.Or(change.Manager, FieldManager)})
 }
 
 // isInapplicable reports whether the API server can't apply a configuration that it may be able to

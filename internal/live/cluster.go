@@ -174,7 +174,7 @@ func NewCluster(client dynamic.Interface, resources Resources) *Cluster {
 		conversions:   map[schema.GroupVersionKind]unreadableKind{},
 		owners:        map[xp.ID][]byte{},
 		silence:       map[schema.GroupKind]time.Duration{},
-		backoff:       defaultBackoff(),
+		backoff:       wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Steps: 6}, // 16 s in all.
 		silent:        map[string]bool{},
 	}
 }

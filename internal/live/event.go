@@ -86,7 +86,8 @@ func cut(s string, limit int, end string) string {
 // there is no time to the next poll, since no object is released while it writes. The operation's
 // description has the same text.
 func (a *Adopter) report(ctx context.Context, o *observer, notices []adoption.Notice) {
-	slices.SortStableFunc(notices, func(x, y adoption.Notice) int { return reportOrder(x) - reportOrder(y) })
+	order := map[bool]int{true: -1}
+	slices.SortStableFunc(notices, func(x, y adoption.Notice) int { return order[x.Warning] - order[y.Warning] })
 	began := time.Now()
 	var unreported atomic.Int64
 	a.inParallel(len(notices), func(i int) {
@@ -114,15 +115,6 @@ func (o *observer) later(r xp.Ref) (adoption.Notice, bool) {
 	defer o.snapshotMu.Unlock()
 
 	return o.snapshot.LaterNotice(r)
-}
-
-// reportOrder returns a number that sorts warnings first.
-func reportOrder(n adoption.Notice) int {
-	if n.Warning {
-		return 0
-	}
-
-	return 1
 }
 
 // reportOne writes one notice. It returns the new object, nil if the notice has no patch.

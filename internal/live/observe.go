@@ -109,13 +109,15 @@ func (o *observer) listNeeded(ctx context.Context) error {
 	}
 }
 
-func (o *observer) put(u *unstructured.Unstructured) {
-	if _, ok := u.GetLabels()[o.label]; ok {
-		o.snapshot.AddRestored(u)
+func (o *observer) put(u *unstructured.Unstructured) { addObserved(o.snapshot, u, o.label) }
 
-		return
+// addObserved adds an object to the Snapshot, as a restored one if it has the label.
+func addObserved(s *adoption.Snapshot, u *unstructured.Unstructured, label string) {
+	if _, ok := u.GetLabels()[label]; ok {
+		s.AddRestored(u)
+	} else {
+		s.Add(u)
 	}
-	o.snapshot.Add(u)
 }
 
 // observe lists needed objects that are missing, and reports whether it listed anything.
@@ -152,10 +154,10 @@ func (o *observer) listAll(ctx context.Context, all []collection, selector strin
 		if err := o.discover(gvk); err != nil {
 			return err
 		}
-		err := o.lookUp(gvk)
+		namespaced, err := o.lookUp(gvk)
 		switch {
 		case err != nil:
-		case p.namespace != "" && o.isClusterScoped(gvk):
+		case p.namespace != "" && !namespaced:
 			o.whole[p] = true // A namespaced object refers only to its namespace, so to none of these.
 		case gvk == kindSecret:
 			secrets = append(secrets, p)
@@ -282,20 +284,23 @@ func (o *observer) discover(gvk schema.GroupVersionKind) error {
 	return nil
 }
 
-// lookUp returns an error if a kind is not served, or if its server has not answered.
-func (o *observer) lookUp(gvk schema.GroupVersionKind) error {
-	if o.cluster.isKnown(gvk) {
-		return nil
-	}
-	if err := o.unanswered[gvk.GroupVersion()]; err != nil {
-		return err
-	}
-	err := o.cluster.lookUp(gvk)
-	if ignoreUnserved(err) != nil {
-		o.unanswered[gvk.GroupVersion()] = err
-	}
+// lookUp reports whether a kind is namespaced. It returns an error if the kind is not served, or if
+// its server has not answered.
+func (o *observer) lookUp(gvk schema.GroupVersionKind) (bool, error) {
+	if !o.cluster.isKnown(gvk) {
+		err := o.unanswered[gvk.GroupVersion()]
+		if err == nil {
+			err = o.cluster.lookUp(gvk)
+		}
+		if err != nil {
+			o.unanswered[gvk.GroupVersion()] = ignoreUnserved(err)
 
-	return err
+			return false, err
+		}
+	}
+	_, namespaced, err := o.cluster.Resource(gvk)
+
+	return namespaced, err
 }
 
 // isUnreadable reports whether a kind can't be read: the answer is a 403 or a 5xx, or is missing.

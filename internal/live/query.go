@@ -79,8 +79,14 @@ func (c *Cluster) Rights(ctx context.Context, namespace string) (diagnosis.Right
 
 // Schedules returns the CronOperations and WatchOperations, which Crossplane has from v2.0 on.
 func (c *Cluster) Schedules(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	return c.listServed(ctx, xp.ScheduleKinds(), []string{metav1.NamespaceAll}, metav1.ListOptions{})
+}
+
+// listServed returns the objects of those kinds that are served, in some namespaces or everywhere.
+// In namespaces it skips cluster-scoped kinds.
+func (c *Cluster) listServed(ctx context.Context, kinds []schema.GroupKind, namespaces []string, options metav1.ListOptions) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
-	for _, gk := range xp.ScheduleKinds() {
+	for _, gk := range kinds {
 		gvk, ok, err := c.Served(gk)
 		if err != nil {
 			return nil, err
@@ -88,11 +94,16 @@ func (c *Cluster) Schedules(ctx context.Context) ([]*unstructured.Unstructured, 
 		if !ok {
 			continue
 		}
-		found, err := c.List(ctx, gvk, "", metav1.ListOptions{})
-		if ignoreUnserved(err) != nil {
-			return nil, err
+		if _, namespaced, err := c.Resource(gvk); err == nil && !namespaced && namespaces[0] != metav1.NamespaceAll {
+			continue
 		}
-		all = append(all, found...)
+		for _, namespace := range namespaces {
+			found, err := c.List(ctx, gvk, namespace, options)
+			if ignoreUnserved(err) != nil {
+				return nil, err
+			}
+			all = append(all, found...)
+		}
 	}
 
 	return all, nil

@@ -20,29 +20,21 @@ import (
 func (a *Adopter) HoldLive(ctx context.Context, key adoption.Key, objects []*unstructured.Unstructured) error {
 	errs := make([]error, len(objects))
 	a.inParallel(len(objects), func(n int) {
-		if errs[n] = ctx.Err(); errs[n] == nil {
-			errs[n] = a.holdLive(ctx, key, objects[n])
+		change, _ := key.HoldLive(objects[n], a.cluster.serverNow())
+		if errs[n] = ctx.Err(); errs[n] != nil || change.Patch == nil {
+			return
+		}
+		_, err := a.cluster.applyChange(ctx, change)
+		switch {
+		case err == nil:
+			a.noteStep(change)
+		case apierrors.IsConflict(err), isUnserved(err): // Another writer has changed or deleted it. The next look finds out.
+		default:
+			errs[n] = fmt.Errorf("cannot hold %s: %w", xp.String(objects[n]), err)
 		}
 	})
 
-	return cmp.Or(errs...) //nolint:wrapcheck // It is an error of holdLive.
-}
-
-func (a *Adopter) holdLive(ctx context.Context, key adoption.Key, u *unstructured.Unstructured) error {
-	change, _ := key.HoldLive(u, a.cluster.serverNow())
-	if change.Patch == nil {
-		return nil
-	}
-	_, err := a.cluster.applyChange(ctx, change)
-	switch {
-	case apierrors.IsConflict(err), isUnserved(err):
-		return nil // Another writer has changed or deleted it. The next look finds out.
-	case err != nil:
-		return fmt.Errorf("cannot hold %s: %w", xp.String(u), err)
-	}
-	a.noteStep(change)
-
-	return nil
+	return cmp.Or(errs...) //nolint:wrapcheck // It is wrapped above.
 }
 
 // ConsentAll records that a user wants objects adopted that are held until then. It ignores other

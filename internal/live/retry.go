@@ -12,7 +12,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -137,11 +136,6 @@ func isTransient(err error) bool {
 	broken := net.Error(nil)
 
 	return errors.As(err, &broken) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
-}
-
-// defaultBackoff returns the pauses between retries: 16 s in all.
-func defaultBackoff() wait.Backoff {
-	return wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Steps: 6}
 }
 
 // isNoOp reports whether a merge patch would not change the object.

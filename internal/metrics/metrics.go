@@ -5,7 +5,6 @@ package metrics
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -71,73 +70,50 @@ func Report(r *report.Report) ([]byte, error) {
 	if r.Kind == report.KindInspection {
 		command = Inspect
 	}
-	g := newGauges()
+	g, registry := gauges{}, prometheus.NewRegistry()
+	for _, d := range Definitions() {
+		g[d.Name] = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: d.Name, Help: d.Help}, d.Labels)
+		registry.MustRegister(g[d.Name])
+	}
 	g.setTime(reportTime, r.Time, command)
 	for role, n := range map[string]int{"claim": r.Summary.Claims, "xr": r.Summary.XRs, "composed": r.Summary.Composed, "managed": r.Summary.Managed} {
-		g.set(objects, float64(n), command, role)
+		g.of(objects, command, role).Set(float64(n))
 	}
-	g.set(composed, float64(r.Summary.Adopted), command)
+	g.of(composed, command).Set(float64(r.Summary.Adopted))
 	g.setHolds(r, command)
 	for _, p := range r.Problems {
-		g.add(problems, command, string(p.Code), string(p.Severity))
+		g.of(problems, command, string(p.Code), string(p.Severity)).Inc()
 	}
 	if command == Inspect {
 		g.setUnsafe(r)
 	}
 	if last := r.LastAdoption; last != nil && last.Started != nil && last.Completed != nil {
-		g.set(adoptionDuration, last.Completed.Sub(*last.Started).Seconds())
+		g.of(adoptionDuration).Set(last.Completed.Sub(*last.Started).Seconds())
 		g.setTime(adoptionTime, *last.Completed)
 	}
 
-	return g.text()
+	return text(registry)
 }
 
-// gauges are the metric families with their values.
-type gauges struct {
-	registry *prometheus.Registry
-	vectors  map[string]*prometheus.GaugeVec
-	err      error
-}
-
-func newGauges() *gauges {
-	g := &gauges{registry: prometheus.NewRegistry(), vectors: map[string]*prometheus.GaugeVec{}}
-	for _, d := range Definitions() {
-		v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: d.Name, Help: d.Help}, d.Labels)
-		g.err = errors.Join(g.err, g.registry.Register(v))
-		g.vectors[d.Name] = v
-	}
-
-	return g
-}
+// gauges are the metric families by name.
+type gauges map[string]*prometheus.GaugeVec
 
 // of returns a gauge. The values of labels can be of any origin: the library refuses those that are
 // not UTF-8.
-func (g *gauges) of(name string, labels ...string) prometheus.Gauge { //nolint:ireturn // The library has no other type.
+func (g gauges) of(name string, labels ...string) prometheus.Gauge { //nolint:ireturn // The library has no other type.
 	for n := range labels {
 		labels[n] = strings.ToValidUTF8(labels[n], "\uFFFD")
 	}
-	gauge, err := g.vectors[name].GetMetricWithLabelValues(labels...)
-	if err != nil {
-		g.err = errors.Join(g.err, err)
 
-		return prometheus.NewGauge(prometheus.GaugeOpts{})
-	}
-
-	return gauge
+	return g[name].WithLabelValues(labels...)
 }
 
-func (g *gauges) set(name string, value float64, labels ...string) {
-	g.of(name, labels...).Set(value)
-}
-
-func (g *gauges) add(name string, labels ...string) { g.of(name, labels...).Inc() }
-
-func (g *gauges) setTime(name string, at time.Time, labels ...string) {
-	g.set(name, float64(at.UnixMilli())/float64(time.Second/time.Millisecond), labels...)
+func (g gauges) setTime(name string, at time.Time, labels ...string) {
+	g.of(name, labels...).Set(float64(at.UnixMilli()) / float64(time.Second/time.Millisecond))
 }
 
 // setHolds counts each held object once, also if several trees have it.
-func (g *gauges) setHolds(r *report.Report, command string) {
+func (g gauges) setHolds(r *report.Report, command string) {
 	type group struct{ kind, reason string }
 	oldest, seen := map[group]time.Time{}, map[xp.ID]bool{}
 	for n := range report.All(r.Trees...) {
@@ -146,7 +122,7 @@ func (g *gauges) setHolds(r *report.Report, command string) {
 		}
 		seen[n.ID()] = true
 		of := group{n.GroupVersionKind().GroupKind().String(), string(holdCode(n.Problems))}
-		g.add(held, command, of.kind, of.reason)
+		g.of(held, command, of.kind, of.reason).Inc()
 		if since, is := oldest[of]; n.Hold.Since != nil && (!is || n.Hold.Since.Before(since)) {
 			oldest[of] = *n.Hold.Since
 		}
@@ -168,21 +144,21 @@ func holdCode(codes []reason.Code) reason.Code {
 
 // setUnsafe counts the MRs of a backup that a restore holds because it can't know their external
 // resource. A count of 0 is written too, so that an alert can compare it.
-func (g *gauges) setUnsafe(r *report.Report) {
+func (g gauges) setUnsafe(r *report.Report) {
 	for _, code := range []reason.Code{reason.IdentityMissing, reason.CreatePending} {
-		g.set(unsafe, 0, string(code))
+		g.of(unsafe, string(code)).Set(0)
 		for _, p := range r.Problems {
 			if p.Severity == report.Error && p.Code == code {
-				g.add(unsafe, string(code))
+				g.of(unsafe, string(code)).Inc()
 			}
 		}
 	}
 }
 
-// text returns the metrics, or an error if one is missing.
-func (g *gauges) text() ([]byte, error) {
-	families, err := g.registry.Gather()
-	if err := errors.Join(g.err, err); err != nil {
+// text returns the metrics of a registry, or an error if one is missing.
+func text(registry *prometheus.Registry) ([]byte, error) {
+	families, err := registry.Gather()
+	if err != nil {
 		return nil, fmt.Errorf("cannot collect metrics: %w", err)
 	}
 	var b bytes.Buffer

@@ -10,91 +10,37 @@ import (
 	"unicode/utf16"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// cleaned returns a report without control characters, which a terminal, a browser or a parser
-// could interpret: names and messages are untrusted. Reflection covers all fields. Clean parts are
-// not copied: a report can be about a hundred thousand objects.
-func cleaned(r *report.Report) *report.Report {
-	v, _ := cleanAll(reflect.ValueOf(r))
-	c, _ := reflect.TypeAssert[*report.Report](v)
-
-	return c
-}
-
-// cleanAll returns a value with clean strings, and whether it differs from v.
-func cleanAll(v reflect.Value) (reflect.Value, bool) {
+// clean cleans a part of a report of control characters, which a terminal, a browser or a parser could
+// interpret: names and messages are untrusted. Reflection covers all fields.
+func clean(v reflect.Value) {
 	switch v.Kind() { //nolint:exhaustive // A report has no strings in the other kinds.
 	case reflect.String:
-		s := reason.Clean(v.String())
-		if s == v.String() {
-			return v, false
-		}
-
-		return reflect.ValueOf(s).Convert(v.Type()), true
+		v.SetString(reason.Clean(v.String()))
 	case reflect.Pointer:
-		if v.IsNil() {
-			return v, false
-		}
-		elem, changed := cleanAll(v.Elem())
-		if !changed {
-			return v, false
-		}
-		c := reflect.New(elem.Type())
-		c.Elem().Set(elem)
-
-		return c, true
+		clean(v.Elem())
 	case reflect.Slice:
-		return cleanParts(v, v.Len(), reflect.Value.Index)
+		for n := range v.Len() {
+			clean(v.Index(n))
+		}
 	case reflect.Struct:
-		switch v.Type() {
-		case reflect.TypeFor[time.Time]():
-			return v, false
-		case reflect.TypeFor[xp.Ref]():
-			return cleanRef(v)
-		}
-
-		return cleanParts(v, v.NumField(), reflect.Value.Field)
-	default:
-		return v, false
-	}
-}
-
-// cleanRef quotes what of a name is not printable, so that two names never look the same.
-func cleanRef(v reflect.Value) (reflect.Value, bool) {
-	r, _ := reflect.TypeAssert[xp.Ref](v)
-	clean := r
-	for _, s := range []*string{&clean.APIVersion, &clean.Kind, &clean.Namespace, &clean.Name} {
-		if !xp.IsPrintable(*s) {
-			*s = strconv.Quote(*s)
-		}
-	}
-
-	return reflect.ValueOf(clean), clean != r
-}
-
-// cleanParts cleans the elements of a slice or the fields of a struct.
-func cleanParts(v reflect.Value, parts int, part func(reflect.Value, int) reflect.Value) (reflect.Value, bool) {
-	c, changed := v, false
-	for n := range parts {
-		clean, is := cleanAll(part(v, n))
-		if !is {
-			continue
-		}
-		if !changed {
-			changed = true
-			c = reflect.New(v.Type()).Elem()
-			c.Set(v)
-			if v.Kind() == reflect.Slice {
-				c.Set(reflect.AppendSlice(reflect.MakeSlice(v.Type(), 0, parts), v))
+		switch s := v.Addr().Interface().(type) {
+		case *time.Time:
+		case *xp.Ref:
+			// What is not printable is quoted, so that two names never look the same.
+			for _, part := range []*string{&s.APIVersion, &s.Kind, &s.Namespace, &s.Name} {
+				if !xp.IsPrintable(*part) {
+					*part = strconv.Quote(*part)
+				}
+			}
+		default:
+			for n := range v.NumField() {
+				clean(v.Field(n))
 			}
 		}
-		part(c, n).Set(clean)
 	}
-
-	return c, changed
 }
 
 // escaped returns JSON whose unprintable characters are \u escapes: the data is the same, and a

@@ -113,14 +113,17 @@ func timingsOf(r *report.Report) ([]timing, string) {
 		t := timing{Name: restore.Name, About: "Restore, " + restore.Phase, Level: levelOfPhase(restore.Phase), Began: restore.Started}
 		all = append(all, t.between(restore.Started, restore.Completed, r.Time))
 	}
+	if r.Kind != report.KindValidation {
+		return all, setBars(all)
+	}
 	for n := range report.All(r.Trees...) {
 		isRoot := n.Role == report.RoleClaim || n.Role == report.RoleComposite
 		isNew := !first.IsZero() && n.Created != nil && !n.Created.Before(first.Truncate(time.Second))
 		began := n.Created
-		if began == nil && n.Hold != nil {
-			began = n.Hold.Since
+		if n.Hold != nil {
+			began = cmp.Or(began, n.Hold.Since)
 		}
-		if r.Kind == report.KindValidation && began != nil && (n.Hold != nil || isRoot && isNew) {
+		if began != nil && (n.Hold != nil || isRoot && isNew) {
 			resources = append(resources, timingOf(n, r, began))
 		}
 	}
@@ -222,7 +225,7 @@ func (f *treeList) branches(nodes []*report.Node, parent *report.Node) []*branch
 		}
 		f.count++
 		b := &branch{
-			Anchor: "r" + number(f.count), Title: f.names.title(group{Node: n, count: 1}, parent),
+			Anchor: "r" + strconv.Itoa(f.count), Title: f.names.title(group{Node: n, count: 1}, parent),
 			Healthy: isHealthy(n), Badges: f.badges(n), Detail: f.detail(n),
 		}
 		if f.anchors[n.ID()] == "" {

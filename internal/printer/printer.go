@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -48,7 +49,7 @@ type Options struct {
 	Colour bool
 }
 
-// Print writes a report in a format.
+// Print writes a report in a format. For users it cleans the report of control characters.
 func Print(w io.Writer, r *report.Report, f Format, o Options) error {
 	b, err := encode(r, f, o)
 	if err != nil {
@@ -65,16 +66,16 @@ func encode(r *report.Report, f Format, o Options) ([]byte, error) {
 	if f == JSON || f == YAML {
 		return Encode(r, f)
 	}
-	c := cleaned(r)
+	clean(reflect.ValueOf(r))
 	switch f { //nolint:exhaustive // Encode handles the others.
 	case Table, Wide:
-		return newTextReport(c, f == Wide, o).render(), nil
+		return newTextReport(r, f == Wide, o).render(), nil
 	case HTML:
-		return html(c)
+		return html(r)
 	case OpenMetrics:
-		return metrics.Report(c)
+		return metrics.Report(r)
 	case Name:
-		return objectNames(c), nil
+		return objectNames(r), nil
 	default:
 		return nil, fmt.Errorf("there are %s", strings.Join(Formats(), ", "))
 	}

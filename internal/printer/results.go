@@ -124,7 +124,7 @@ func outcomes(a *report.DryRunResult) string {
 	var counts []string
 	for _, action := range actions {
 		if n := a.Counts[action]; n > 0 {
-			counts = append(counts, number(n)+" "+string(action))
+			counts = append(counts, fmt.Sprintf("%d %s", n, action))
 		}
 	}
 

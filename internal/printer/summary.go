@@ -3,7 +3,6 @@ package printer
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -165,10 +164,8 @@ func Counted(n int, what string) string {
 		return "1 " + what
 	}
 
-	return number(n) + " " + what + "s"
+	return fmt.Sprintf("%d %ss", n, what)
 }
-
-func number(n int) string { return strconv.Itoa(n) }
 
 // timestamp returns a time in the format of logs.
 func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

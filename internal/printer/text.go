@@ -2,6 +2,7 @@ package printer
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -53,7 +54,7 @@ func (s *textReport) order() string {
 		return ""
 	}
 	lines := []string{s.paint("ORDER OF RESTORE", text.Bold)}
-	digits := len(number(len(s.report.Order)))
+	digits := len(strconv.Itoa(len(s.report.Order)))
 	for n, step := range s.report.Order {
 		line := fmt.Sprintf("%*d. %s ×%d: %s", digits, n+1, step.Resource, step.Items, step.Why)
 		lines = append(lines, s.hanging(line, digits+2))

@@ -2,6 +2,7 @@ package printer
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -90,7 +91,7 @@ const (
 )
 
 // others is the line for resources that are not shown.
-func others(n int) string { return "and " + number(n) + " more, which -o json has" }
+func others(n int) string { return fmt.Sprintf("and %d more, which -o json has", n) }
 
 func (s *textReport) line(g *grid, drawn string, b group) {
 	if b.rest {
@@ -233,7 +234,7 @@ func (several names) title(b group, parent *report.Node) string {
 		title = b.GroupVersionKind().GroupKind().String()
 	}
 	if b.count > 1 {
-		title += " ×" + number(b.count)
+		title += fmt.Sprintf(" ×%d", b.count)
 	} else {
 		title += "/" + b.Name
 	}

@@ -25,15 +25,6 @@ const (
 	NameUnnamed     = "without-external-name"
 )
 
-// These are the values of settings with a fixed choice.
-const (
-	valueTrue, valueFalse      = "true", "false"
-	valueInclude, valueExclude = "include", "exclude"
-	valueAutomatic, valueHand  = "automatic", "by-hand"
-	valueNeeded, valueNone     = "needed", "none"
-	valueUpjet                 = "upjet"
-)
-
 // These are the objects that a setting can apply to.
 const (
 	ForBackup  = "backup"
@@ -81,14 +72,14 @@ func Definitions() []Definition {
 			func(s *Settings, d time.Duration) { s.KindTimeout = d }),
 		choice(NameObserve, ForRestore, "which MRs only observe until their provider has found their external resource",
 			func(s *Settings, value string) {
-				s.ObserveFirst = map[string]Observing{valueUpjet: ObserveUpjet, valueTrue: ObserveAll, valueFalse: ObserveNone}[value]
-			}, valueUpjet, valueTrue, valueFalse),
+				s.ObserveFirst = map[string]Observing{"upjet": ObserveUpjet, "true": ObserveAll, "false": ObserveNone}[value]
+			}, "upjet", "true", "false"),
 		choice(NameCredentials, ForBackup, "whether a backup includes the Secrets with the credentials of ProviderConfigs, and those that MRs name",
-			func(s *Settings, value string) { s.Credentials = value == valueInclude }, valueExclude, valueInclude),
+			func(s *Settings, value string) { s.Credentials = value == "include" }, "exclude", "include"),
 		choice(NameRelease, ForRestore, "whether the restore releases what it holds, or a user does",
-			func(s *Settings, value string) { s.ByHand = value == valueHand }, valueAutomatic, valueHand),
+			func(s *Settings, value string) { s.ByHand = value == "by-hand" }, "automatic", "by-hand"),
 		choice(NameStatus, ForRestore, "whether a restore brings back the status that functions have written and may read",
-			func(s *Settings, value string) { s.WithoutStatus = value == valueNone }, valueNeeded, valueNone),
+			func(s *Settings, value string) { s.WithoutStatus = value == "none" }, "needed", "none"),
 		{
 			Name: NameUnnamed, For: []string{ForBackup, ForRestore}, Form: formUnnamed,
 			Meaning: "the kinds of MRs that never have an external-name", set: setUnnamed,

@@ -103,10 +103,9 @@ const MostRefs = 1 << 16
 // namespace gets the XR's. Refs without a name, which Crossplane skips, are left out. It fails if
 // the field is not a list of references, or too long.
 func (c Composite) ResourceRefs() ([]Ref, error) {
-	path := c.path("resourceRefs")
-	v, found, err := unstructured.NestedFieldNoCopy(c.Object, path...)
-	if err != nil || !found || v == nil {
-		return nil, nil //nolint:nilerr // A path through something that is not an object holds no refs.
+	v := Get[any](c.Object, c.path("resourceRefs")...)
+	if v == nil {
+		return nil, nil
 	}
 	list, ok := v.([]any)
 	if !ok {

@@ -218,17 +218,18 @@ func IsNeverObserved(mr *unstructured.Unstructured) bool {
 // IsOperationOngoing reports whether a provider of upjet runs, or may run, an asynchronous operation
 // on an MR whose outcome is not in the MR yet. Its condition AsyncOperation says so in the versions
 // that fork Terraform. In the others only a create shows: the provider has noted that the create
-// began, has filled no status.atProvider since, and its condition LastAsyncOperation is older
-// (upjet pkg/controller/external_async_tfpluginsdk.go and api.go). An update shows in neither.
+// began, has filled no status.atProvider since, and its condition LastAsyncOperation is older (upjet
+// pkg/resource/conditions.go, pkg/controller/external_async_tfpluginsdk.go and api.go). An update
+// shows in neither.
 func IsOperationOngoing(mr *unstructured.Unstructured) bool {
-	if c, ok := ConditionOf(mr, ConditionAsyncOperation); ok && c.Status == "True" && c.Reason == ReasonOngoing {
+	if c, _ := ConditionOf(mr, "AsyncOperation"); c.Status == "True" && c.Reason == "Ongoing" {
 		return true
 	}
 	begun, err := time.Parse(time.RFC3339, Annotation(mr, AnnotationCreateSucceeded))
 	if err != nil || isObserved(mr) || !IsUpjet(mr) || !MayCreate(mr) {
 		return false
 	}
-	c, ok := ConditionOf(mr, ConditionLastAsyncOperation)
+	c, _ := ConditionOf(mr, "LastAsyncOperation")
 
-	return !ok || c.Since.Before(begun)
+	return c.Since.Before(begun)
 }

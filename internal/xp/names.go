@@ -105,11 +105,6 @@ const (
 	// since v2.1.
 	ConditionResponsive = "Responsive"
 	ReasonCircuitOpen   = "WatchCircuitOpen"
-	// ConditionAsyncOperation and ConditionLastAsyncOperation are what upjet reports of its
-	// asynchronous operations (upjet pkg/resource/conditions.go).
-	ConditionAsyncOperation     = "AsyncOperation"
-	ConditionLastAsyncOperation = "LastAsyncOperation"
-	ReasonOngoing               = "Ongoing"
 	// ReasonAwaitingActivation is the reason on a provider revision that has no Deployment since none
 	// of its MRDs is active (Crossplane v2.4 and later).
 	ReasonAwaitingActivation = "AwaitingActivation"

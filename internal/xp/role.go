@@ -16,7 +16,7 @@ func IsComposite(u *unstructured.Unstructured) bool {
 		return true
 	}
 
-	return (Has(u.Object, "spec", "resourceRefs") || Has(u.Object, "spec", "claimRef")) && selectsComposition(u)
+	return (Has(u.Object, "spec", "resourceRefs") || Has(u.Object, "spec", "claimRef")) && selectsComposition(u, "spec")
 }
 
 // IsClaim reports whether u is a claim, by the same means as IsComposite.
@@ -29,7 +29,7 @@ func IsClaim(u *unstructured.Unstructured) bool {
 	}
 	_, bound := refAt(u, "spec", "resourceRef")
 
-	return bound && selectsComposition(u) && !IsComposite(u)
+	return bound && selectsComposition(u, "spec") && !IsComposite(u)
 }
 
 // Categories of CRDs: Crossplane gives them to the kinds of XRDs, providers to the kinds of MRs.
@@ -146,7 +146,7 @@ func isCore(u *unstructured.Unstructured, kind string) bool {
 // proof. The author of any CRD or v1 XRD can have such a field: in Upbound's ControlPlane it is the
 // version of Crossplane to run.
 func hasV2Schema(u *unstructured.Unstructured) bool {
-	return Has(u.Object, "spec", "crossplane", "resourceRefs") || selectsComposition(u, "crossplane")
+	return Has(u.Object, "spec", "crossplane", "resourceRefs") || selectsComposition(u, "spec", "crossplane")
 }
 
 // NeedsV2 reports whether Crossplane v1 does not know u: an XR or XRD with v2's schema, or a kind
@@ -170,10 +170,14 @@ func IsNative(u *unstructured.Unstructured) bool {
 	return IsPlatform(u) && !IsDefinition(u) && (mode == "Resources" || mode == "" && Has(u.Object, "spec", "resources"))
 }
 
-func selectsComposition(u *unstructured.Unstructured, under ...string) bool {
-	fields := Get[map[string]any](u.Object, append([]string{"spec"}, under...)...)
+// selectsComposition reports whether the fields at a path choose a Composition or how to follow it.
+func selectsComposition(u *unstructured.Unstructured, path ...string) bool {
+	fields := Get[map[string]any](u.Object, path...)
+	for _, name := range [...]string{fieldComposition, fieldRevision, "compositionSelector", "compositionUpdatePolicy"} {
+		if _, found := fields[name]; found {
+			return true
+		}
+	}
 
-	return slices.ContainsFunc([]string{"compositionRef", "compositionSelector", "compositionRevisionRef", "compositionUpdatePolicy"}, func(name string) bool {
-		return Has(fields, name)
-	})
+	return false
 }

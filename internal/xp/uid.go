@@ -1,6 +1,7 @@
 package xp
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -133,40 +134,16 @@ func IsRenamed(current, former string, uid types.UID) bool {
 	return isUID(was) && was != string(uid)
 }
 
+const uidLength = 36
+
+// uidPattern finds the UIDs that Kubernetes makes (RFC 9562).
+var uidPattern = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
 // containsUID reports whether a part of a text looks like a UID.
-func containsUID(text string) bool {
-	const first, length = 8, 36
-	for n := first; n+length-first <= len(text); n++ {
-		if text[n] == '-' && isUID(text[n-first:n-first+length]) {
-			return true
-		}
-	}
+func containsUID(text string) bool { return len(text) >= uidLength && uidPattern.MatchString(text) }
 
-	return false
-}
-
-// isUID reports whether a text looks like a UID that Kubernetes makes.
-func isUID(text string) bool {
-	const length = 36
-	if len(text) != length {
-		return false
-	}
-	for n := range length {
-		c := text[n]
-		switch n {
-		case 8, 13, 18, 23: //nolint:mnd // They are the places of dashes (RFC 9562).
-			if c != '-' {
-				return false
-			}
-		default:
-			if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-				return false
-			}
-		}
-	}
-
-	return true
-}
+// isUID reports whether a text looks like a UID.
+func isUID(text string) bool { return len(text) == uidLength && uidPattern.MatchString(text) }
 
 // NamesSecret reports whether the field is the name in a reference to a Secret.
 func (f UIDField) NamesSecret() bool { return f.place == uidSecret }

@@ -62,15 +62,15 @@ func WhyUnrestored(gk schema.GroupKind, text func(path ...string) string) reason
 
 // Unrestored is WhyUnrestored for an object in memory.
 func Unrestored(u *unstructured.Unstructured) reason.Code {
-	return WhyUnrestored(u.GroupVersionKind().GroupKind(), textOf(u))
+	return WhyUnrestored(u.GroupVersionKind().GroupKind(), func(path ...string) string { return Get[string](u.Object, path...) })
 }
 
 // RunsAgain reports whether u is a Job that had started and not completed. A restore brings it back
 // without its status, so that it starts again. A suspended Job has no startTime.
 func RunsAgain(u *unstructured.Unstructured) bool {
-	text := textOf(u)
+	status := Get[map[string]any](u.Object, "status")
 
-	return u.GroupVersionKind().GroupKind() == kindJob && text("status", "startTime") != "" && text("status", "completionTime") == ""
+	return u.GroupVersionKind().GroupKind() == kindJob && Get[string](status, "startTime") != "" && Get[string](status, "completionTime") == ""
 }
 
 // KeepProgress copies to a trimmed copy of u what Unrestored and RunsAgain read.
@@ -79,14 +79,8 @@ func KeepProgress(trimmed, u *unstructured.Unstructured) {
 		return
 	}
 	for _, field := range []string{"phase", "startTime", "completionTime"} {
-		if s := textOf(u)("status", field); s != "" {
+		if s := Get[string](u.Object, "status", field); s != "" {
 			_ = unstructured.SetNestedField(trimmed.Object, s, "status", field) // The status of the copy is a map, or missing.
 		}
-	}
-}
-
-func textOf(u *unstructured.Unstructured) func(path ...string) string {
-	return func(path ...string) string {
-		return Get[string](u.Object, path...)
 	}
 }

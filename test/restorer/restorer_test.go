@@ -169,13 +169,13 @@ func check(t *testing.T, r *forest.Run, e string) {
 // actions returns the plugin's actions, as its main.go registers them, after a spy.
 func actions(c *cluster, r *forest.Run) []riav2.RestoreItemAction {
 	known, log := live.NewCluster(c.dynamic, c.discovery), r.Record.Log()
-	requested, xrds := &restoreitem.RequestedItems{}, restoreitem.WithXRDCheck(restoreitem.NewXRDCheck(known))
+	shared := restoreitem.Shared{Requested: &restoreitem.RequestedItems{}, XRDs: restoreitem.NewXRDCheck(known)}
 	all := []riav2.RestoreItemAction{&spy{run: r}}
 	for _, o := range restoreitem.Orders() {
-		all = append(all, &failing{restoreitem.NewOrder(o.Selector, known, requested, log, restoreitem.WithClaimKinds(known), xrds), r})
+		all = append(all, &failing{restoreitem.NewOrder(o.Selector, known, log, shared), r})
 	}
 	for _, a := range restoreitem.Adopts() {
-		all = append(all, &failing{restoreitem.NewAdopt(a.Selector, known, nil, log, xrds, restoreitem.WithRequestedItems(requested)), r})
+		all = append(all, &failing{restoreitem.NewAdopt(a.Selector, known, nil, log, shared), r})
 	}
 
 	return all

@@ -114,13 +114,13 @@ var alphabet = func() []string {
 
 func (r *restore) prepare() {
 	log, known := r.Record.Log(), r.cluster.view()
-	requested, xrds := &restoreitem.RequestedItems{}, restoreitem.WithXRDCheck(restoreitem.NewXRDCheck(known))
+	shared := restoreitem.Shared{Requested: &restoreitem.RequestedItems{}, XRDs: restoreitem.NewXRDCheck(known)}
 	for _, o := range restoreitem.Orders() {
-		order := restoreitem.NewOrder(o.Selector, known, requested, log, restoreitem.WithClaimKinds(known), xrds)
+		order := restoreitem.NewOrder(o.Selector, known, log, shared)
 		r.actions = append(r.actions, action{order, rulesOf(o.Selector)})
 	}
 	for _, a := range restoreitem.Adopts() {
-		adopt := restoreitem.NewAdopt(a.Selector, known, nil, log, xrds, restoreitem.WithRequestedItems(requested))
+		adopt := restoreitem.NewAdopt(a.Selector, known, nil, log, shared)
 		r.actions = append(r.actions, action{adopt, rulesOf(a.Selector)})
 	}
 }
