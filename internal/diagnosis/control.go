@@ -66,7 +66,8 @@ func (d *diagnosis) addDangling(xr *unstructured.Unstructured, r xp.Ref, noted f
 			severity = report.Warning // Crossplane lists a resource before it creates it.
 		}
 		why = "it does not exist"
-		next = "Crossplane creates another when it reconciles the XR. If it manages something outside of the cluster, restore it before that, or set its external-name"
+		next = "Crossplane creates another when it reconciles the XR. If it manages something outside of the cluster, restore it before that, " +
+			"or set its external-name"
 	}
 	d.add(reason.Dangling, severity, r, xp.String(xr)+" lists it, and "+why, next)
 }
