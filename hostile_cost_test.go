@@ -153,18 +153,13 @@ func newMeter(t *testing.T, objects ...*unstructured.Unstructured) (*meter, *act
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	log.AddHook(m)
-	cluster := live.NewCluster(m.client, m.discovery)
-	a := newActions(func() (*live.Cluster, error) { return cluster, nil }, func() string { return "" }, func() []string { return nil })
+	a := newActions(live.NewCluster(m.client, m.discovery), nil, "")
 
 	return m, a, log
 }
 
-func action[T any](t *testing.T, newAction func(logrus.FieldLogger) (any, error), log logrus.FieldLogger) T {
+func action[T any](t *testing.T, a any) T {
 	t.Helper()
-	a, err := newAction(log)
-	if err != nil {
-		t.Fatal(err)
-	}
 	typed, ok := a.(T)
 	if !ok {
 		t.Fatalf("got a %T", a)
@@ -254,7 +249,7 @@ func TestHostileObjectsAreCheap(t *testing.T) {
 func backUp(t *testing.T, b []byte, most int) {
 	t.Helper()
 	m, a, log := newMeter(t)
-	tree, block := action[biav2.BackupItemAction](t, a.tree, log), action[ibav1.ItemBlockAction](t, a.block, log)
+	tree, block := action[biav2.BackupItemAction](t, a.tree(log)), action[ibav1.ItemBlockAction](t, a.block(log))
 	item, again := decoded(t, b), decoded(t, b)
 	m.measured(func() (int, int) {
 		related, err := block.GetRelatedItems(item, &velerov1.Backup{})
@@ -281,7 +276,7 @@ func restore(t *testing.T, b []byte, most int, of string, spec velerov1.RestoreS
 	restore := &velerov1.Restore{ObjectMeta: metav1.ObjectMeta{Namespace: "velero", Name: "monday"}, Spec: spec}
 	original := decoded(t, b)
 	for n, r := range []riav2.RestoreItemAction{
-		action[riav2.RestoreItemAction](t, a.order(restoreitem.Crossplane()), log), action[riav2.RestoreItemAction](t, a.adopt(restoreitem.Crossplane()), log),
+		action[riav2.RestoreItemAction](t, a.order(restoreitem.Crossplane(), log)), action[riav2.RestoreItemAction](t, a.adopt(restoreitem.Crossplane(), log)),
 	} {
 		item := decoded(t, b)
 		for _, field := range []string{"managedFields", "ownerReferences", "uid", "resourceVersion"} { // As Velero does.

@@ -29,58 +29,65 @@ const gcPercent = 50
 //     adoption and lifts the holds.
 func serve() {
 	debug.SetGCPercent(gcPercent)
-	flags := pflag.CommandLine
-	connect := sync.OnceValues(func() (*live.Cluster, error) { return live.Connect("", "") })
-	a := newActions(connect, modifiersOf(flags), featuresOf(flags))
+	features, modifiers := veleroFlags(pflag.CommandLine)
+	connect := sync.OnceValues(func() (*actions, error) {
+		cluster, err := live.Connect("", "")
+		if err != nil {
+			return nil, err
+		}
+
+		return newActions(cluster, *features, *modifiers), nil
+	})
+	action := func(build func(a *actions, log logrus.FieldLogger) any) common.HandlerInitializer {
+		return func(log logrus.FieldLogger) (any, error) {
+			a, err := connect()
+			if err != nil {
+				return nil, err
+			}
+
+			return build(a, log), nil
+		}
+	}
 	server := framework.NewServer().
-		BindFlags(flags).
-		RegisterBackupItemActionV2("velero.crossplane.io/tree", a.tree).
-		RegisterBackupItemActionV2("velero.crossplane.io/discovery", a.discovery).
-		RegisterItemBlockAction("velero.crossplane.io/block", a.block)
+		BindFlags(pflag.CommandLine).
+		RegisterBackupItemActionV2("velero.crossplane.io/tree", action((*actions).tree)).
+		RegisterBackupItemActionV2("velero.crossplane.io/discovery", action((*actions).discovery)).
+		RegisterItemBlockAction("velero.crossplane.io/block", action((*actions).block))
 	for _, r := range restoreitem.Orders() {
-		server.RegisterRestoreItemActionV2(r.Name, a.order(r.Selector))
+		server.RegisterRestoreItemActionV2(r.Name, action(func(a *actions, log logrus.FieldLogger) any { return a.order(r.Selector, log) }))
 	}
 	for _, r := range restoreitem.Adopts() {
-		server.RegisterRestoreItemActionV2(r.Name, a.adopt(r.Selector))
+		server.RegisterRestoreItemActionV2(r.Name, action(func(a *actions, log logrus.FieldLogger) any { return a.adopt(r.Selector, log) }))
 	}
 	server.Serve()
 }
 
-// actions creates the actions of one backup or restore. Velero runs all of them in one process, so
-// they share the connection and what they read from the API server.
+// veleroFlags binds the arguments of Velero's server that a plugin needs. Velero starts plugins with
+// all that follow its own "server" (velero pkg/plugin/clientmgmt/process/client_builder.go), but
+// BindFlags does not bind these: the features, and the name of the ConfigMap with the default
+// resource modifiers, "" if there is none.
+func veleroFlags(flags *pflag.FlagSet) (features *[]string, modifiers *string) {
+	return flags.StringSlice("features", nil, "What is enabled in the Velero that starts this plugin."),
+		flags.String(restoreitem.DefaultModifiers, "", "The resource modifiers of restores that name none, of the Velero that starts this plugin.")
+}
+
+// actions has what the actions of one backup or restore share. Velero runs all of them in one
+// process.
 type actions struct {
-	connect  func() (*live.Cluster, error)
-	resolver func() (*backupitem.Resolver, error)
-	shared   func() (restoreitem.Shared, error)
+	cluster  *live.Cluster
+	resolver *backupitem.Resolver
+	shared   restoreitem.Shared
 	logged   sync.Once
 }
 
-func newActions(connect func() (*live.Cluster, error), modifiers func() string, features func() []string) *actions {
+func newActions(cluster *live.Cluster, features []string, modifiers string) *actions {
 	return &actions{
-		connect:  connect,
-		resolver: with(connect, func(c *live.Cluster) *backupitem.Resolver { return backupitem.NewResolver(c) }),
-		shared: with(connect, func(c *live.Cluster) restoreitem.Shared {
-			return restoreitem.Shared{
-				Requested: &restoreitem.RequestedItems{}, XRDs: restoreitem.NewXRDCheck(c), Ready: restoreitem.NewReadiness(c),
-				Features: features, Modifiers: modifiers,
-			}
-		}),
+		cluster: cluster, resolver: backupitem.NewResolver(cluster),
+		shared: restoreitem.Shared{
+			Requested: &restoreitem.RequestedItems{}, XRDs: restoreitem.NewXRDCheck(cluster), Ready: restoreitem.NewReadiness(cluster),
+			Features: func() []string { return features }, Modifiers: func() string { return modifiers },
+		},
 	}
-}
-
-// with returns a function that connects and builds a value at the first call, and returns the same
-// value or error at each later call.
-func with[T any](connect func() (*live.Cluster, error), build func(c *live.Cluster) T) func() (T, error) {
-	return sync.OnceValues(func() (T, error) {
-		cluster, err := connect()
-		if err != nil {
-			var none T
-
-			return none, err
-		}
-
-		return build(cluster), nil
-	})
 }
 
 // logVersion logs the version once per process. 2-adopt does not call it: Velero starts a process
@@ -89,68 +96,24 @@ func (a *actions) logVersion(log logrus.FieldLogger) {
 	a.logged.Do(func() { log.Info(hooks.Name + " " + version()) })
 }
 
-func (a *actions) tree(log logrus.FieldLogger) (any, error) {
+func (a *actions) tree(log logrus.FieldLogger) any {
 	a.logVersion(log)
-	resolver, err := a.resolver()
-	if err != nil {
-		return nil, err
-	}
-	cluster, err := a.connect()
 
-	return backupitem.NewTree(resolver, log).WithMarkKey(cluster), err
+	return backupitem.NewTree(a.resolver, log)
 }
 
-func (a *actions) discovery(log logrus.FieldLogger) (any, error) {
-	cluster, err := a.connect()
-
-	return backupitem.NewDiscovery(cluster, cluster.ServerTime, log), err
+func (a *actions) discovery(log logrus.FieldLogger) any {
+	return backupitem.NewDiscovery(a.cluster, a.cluster.ServerTime, log)
 }
 
-func (a *actions) block(log logrus.FieldLogger) (any, error) {
-	resolver, err := a.resolver()
+func (a *actions) block(log logrus.FieldLogger) any { return backupitem.NewItemBlock(a.resolver, log) }
 
-	return backupitem.NewItemBlock(resolver, log), err
+func (a *actions) order(selector velero.ResourceSelector, log logrus.FieldLogger) any {
+	a.logVersion(log)
+
+	return restoreitem.NewOrder(selector, a.cluster, log, a.shared)
 }
 
-func (a *actions) order(selector velero.ResourceSelector) common.HandlerInitializer {
-	return func(log logrus.FieldLogger) (any, error) {
-		a.logVersion(log)
-		shared, err := a.shared()
-		if err != nil {
-			return nil, err
-		}
-		cluster, err := a.connect()
-
-		return restoreitem.NewOrder(selector, cluster, log, shared), err
-	}
-}
-
-func (a *actions) adopt(selector velero.ResourceSelector) common.HandlerInitializer {
-	return func(log logrus.FieldLogger) (any, error) {
-		shared, err := a.shared()
-		if err != nil {
-			return nil, err
-		}
-		cluster, err := a.connect()
-		adopter := live.NewAdopter(cluster, log).OnStep(shared.Requested.OnStep)
-
-		return restoreitem.NewAdopt(selector, cluster, adopter, log, shared), err
-	}
-}
-
-// featuresOf returns a function that returns Velero's features, once the flags are parsed. Velero
-// starts plugins with the arguments that follow its own "server" (velero
-// pkg/plugin/clientmgmt/process/client_builder.go), but BindFlags does not bind --features.
-func featuresOf(flags *pflag.FlagSet) func() []string {
-	features := flags.StringSlice("features", nil, "What is enabled in the Velero that starts this plugin.")
-
-	return func() []string { return *features }
-}
-
-// modifiersOf returns a function that returns the name of the ConfigMap with Velero's default
-// resource modifiers, once the flags are parsed; "" if there is none.
-func modifiersOf(flags *pflag.FlagSet) func() string {
-	name := flags.String(restoreitem.DefaultModifiers, "", "The resource modifiers of restores that name none, of the Velero that starts this plugin.")
-
-	return func() string { return *name }
+func (a *actions) adopt(selector velero.ResourceSelector, log logrus.FieldLogger) any {
+	return restoreitem.NewAdopt(selector, a.cluster, live.NewAdopter(a.cluster, log).OnStep(a.shared.Requested.OnStep), log, a.shared)
 }

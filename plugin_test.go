@@ -25,14 +25,14 @@ func TestFeaturesOf(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			flags := pflag.NewFlagSet("plugin", pflag.ContinueOnError)
-			features := featuresOf(flags)
+			features, _ := veleroFlags(flags)
 			// Velero binds its own flags to the same set. A flag of the same name would keep the
 			// plugin from starting.
 			framework.NewServer().BindFlags(flags)
 			if err := flags.Parse(tc.args); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, features(), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(tc.want, *features, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -51,14 +51,13 @@ func TestModifiersOf(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			flags := pflag.NewFlagSet("plugin", pflag.ContinueOnError)
-			modifiers := modifiersOf(flags)
-			_ = featuresOf(flags)
+			_, modifiers := veleroFlags(flags)
 			framework.NewServer().BindFlags(flags)
 			if err := flags.Parse(tc.args); err != nil {
 				t.Fatal(err)
 			}
-			if got := modifiers(); got != tc.want {
-				t.Errorf("%s\ngot %q, want %q", tc.reason, got, tc.want)
+			if *modifiers != tc.want {
+				t.Errorf("%s\ngot %q, want %q", tc.reason, *modifiers, tc.want)
 			}
 		})
 	}

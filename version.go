@@ -22,17 +22,13 @@ func version() string {
 }
 
 func versionOf(release, commit string, info *debug.BuildInfo) string {
-	var revision, dirty string
+	settings := map[string]string{}
 	for _, s := range info.Settings {
-		switch {
-		case s.Key == "vcs.revision":
-			revision = s.Value
-		case s.Key == "vcs.modified" && s.Value == "true":
-			dirty = "-dirty"
-		}
+		settings[s.Key] = s.Value
 	}
-	if revision != "" {
-		revision += dirty
+	revision := settings["vcs.revision"]
+	if settings["vcs.modified"] == "true" {
+		revision += "-dirty"
 	}
 	module := info.Main.Version
 	if module == "(devel)" {

@@ -32,19 +32,12 @@ func (res *Resolver) activations(ctx context.Context, f *found, mrs ...*unstruct
 		seen[gk] = true
 		// It is read once, also if that fails.
 		a, _ := cached(res.active, gk, func() (activation, error) { return res.activation(ctx, mr.GroupVersionKind()), nil })
-		// The MRs are backed up without it, and thousands can be of one kind.
-		if a.err != nil && res.isFirst(xp.Item{GroupResource: xp.ResourceManagedDefinition, Name: a.ref.Name}) {
-			f.addUnreadable(a.ref, a.err)
+		if a.err != nil { // The MRs are backed up without it.
+			gk := a.ref.GroupVersionKind().GroupKind()
+			f.notes = append(f.notes, warning{of: a.ref, to: a.ref.String(), isLoss: true, once: true, why: unreadable(a.ref.String(), a.err, gk)})
 		}
 		for _, u := range a.objects {
-			r := xp.ResourceManagedDefinition
-			if xp.IsActivationPolicy(u) {
-				r = xp.ResourceActivationPolicy
-			}
-			item := xp.Item{GroupResource: r, Name: u.GetName()}
-			if !f.activating[item] && f.share(mr, u, item) {
-				f.activating[item] = true
-			}
+			res.share(f, mr, u)
 		}
 	}
 }
@@ -52,26 +45,31 @@ func (res *Resolver) activations(ctx context.Context, f *found, mrs ...*unstruct
 // activation returns what activates a kind.
 func (res *Resolver) activation(ctx context.Context, gvk schema.GroupVersionKind) activation {
 	own, served, err := res.served(xp.KindManagedDefinition.GroupKind())
-	ref := xp.Ref{APIVersion: xp.KindManagedDefinition.GroupVersion().String(), Kind: xp.KindManagedDefinition.Kind, Name: gvk.Kind}
+	a := activation{err: err, ref: xp.Ref{APIVersion: xp.KindManagedDefinition.GroupVersion().String(), Kind: xp.KindManagedDefinition.Kind, Name: gvk.Kind}}
 	if err != nil || !served {
-		return activation{err: err, ref: ref}
+		return a
 	}
 	gvr, _, err := res.resource(gvk)
 	if err != nil {
-		return activation{err: err, ref: ref}
-	}
-	ref.APIVersion, ref.Name = own.GroupVersion().String(), gvr.GroupResource().String()
-	mrd, err := res.fetch(ctx, ref)
-	switch {
-	case isAbsent(err):
-		return activation{}
-	case err != nil:
-		return activation{err: err, ref: ref}
-	}
-	policies, err := res.policiesFor(ctx, ref.Name)
-	ref.Kind = xp.KindActivationPolicy.Kind
+		a.err = err
 
-	return activation{objects: append(policies, labelsOnly(mrd)), err: err, ref: ref}
+		return a
+	}
+	a.ref.APIVersion, a.ref.Name = own.GroupVersion().String(), gvr.GroupResource().String()
+	mrd, err := res.fetch(ctx, a.ref)
+	if isAbsent(err) {
+		return activation{}
+	}
+	if err != nil {
+		a.err = err
+
+		return a
+	}
+	a.ref.Kind = xp.KindActivationPolicy.Kind
+	a.objects, a.err = res.policiesFor(ctx, gvr.GroupResource().String())
+	a.objects = append(a.objects, labelsOnly(mrd))
+
+	return a
 }
 
 // policiesFor returns the policies that activate an MRD. There are few.

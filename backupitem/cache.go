@@ -1,7 +1,8 @@
 package backupitem
 
 import (
-	"sync/atomic"
+	"encoding/json"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/lru"
@@ -23,77 +24,56 @@ func cached[V any](c *lru.Cache, key lru.Key, read func() (V, error)) (V, error)
 	return value, err
 }
 
-// Bounds of an objectCache in bytes of JSON, which take several times that in memory. An object of
-// maxObjectBytes is about as long as an XR of 3,000 references, which is more than can be restored.
+// Bounds of the cache of objects in bytes of JSON, which take several times that in memory: a tenant's
+// objects can be a thousand times as long as others. An object of maxObjectBytes is about as long as
+// an XR of 3,000 references, which is more than can be restored.
 const (
 	maxObjectBytes = 512 << 10
 	maxCacheBytes  = 6 << 20
 )
 
-// An objectCache has the objects that were read last, up to a number and a size. A tenant's objects
-// can be a thousand times as long as others.
-type objectCache struct {
-	objects *lru.Cache
-	size    atomic.Int64
-}
+// remember caches an object, unless it is too long, without what no caller reads: data,
+// managedFields, and the status but for its conditions.
+func (res *Resolver) remember(u *unstructured.Unstructured) {
+	kept := &unstructured.Unstructured{Object: maps.Clone(u.Object)}
+	for _, unread := range []string{"status", "data", "stringData", "binaryData"} {
+		delete(kept.Object, unread)
+	}
+	keepConditions(kept, u)
+	if metadata, ok := u.Object["metadata"].(map[string]any); ok {
+		metadata = maps.Clone(metadata)
+		delete(metadata, "managedFields")
+		kept.Object["metadata"] = metadata
+	}
+	size := lengthOf(kept.Object)
+	res.mu.Lock()
+	defer res.mu.Unlock()
+	if size > maxObjectBytes {
+		res.read.Remove(xp.RefTo(u).ID())
 
-type cachedObject struct {
-	*unstructured.Unstructured
-
-	size int
-}
-
-func newObjectCache(most int) *objectCache {
-	m := &objectCache{}
-	m.objects = lru.NewWithEvictionFunc(most, func(_ lru.Key, value any) {
-		m.size.Add(-int64(value.(cachedObject).size)) //nolint:forcetypeassert // The cache has only these.
-	})
-
-	return m
-}
-
-func (c *objectCache) get(id xp.ID) (*unstructured.Unstructured, bool) {
-	value, ok := c.objects.Get(id)
-	w, _ := value.(cachedObject)
-
-	return w.Unstructured, ok
-}
-
-// put adds an object, unless it is too long.
-func (c *objectCache) put(u *unstructured.Unstructured) {
-	id, w := xp.RefTo(u).ID(), cachedObject{Unstructured: u, size: sizeOf(u.Object, maxObjectBytes)}
-	c.objects.Remove(id)
-	if w.size > maxObjectBytes {
 		return
 	}
-	c.size.Add(int64(w.size))
-	c.objects.Add(id, w)
-	for c.size.Load() > maxCacheBytes && c.objects.Len() > 1 {
-		c.objects.RemoveOldest()
+	if res.readBytes += size; res.readBytes > maxCacheBytes {
+		res.read.Clear()
+		res.readBytes = size
 	}
+	res.read.Add(xp.RefTo(u).ID(), kept)
 }
 
-// sizeOf returns about how long a value is as JSON, or something above most if it is longer than
-// that.
-func sizeOf(v any, most int) int {
-	const least = 4
-	weight := least
-	switch v := v.(type) {
-	case string:
-		weight += len(v)
-	case map[string]any:
-		for key, value := range v {
-			if weight += len(key) + sizeOf(value, most-weight); weight > most {
-				break
-			}
-		}
-	case []any:
-		for _, value := range v {
-			if weight += sizeOf(value, most-weight); weight > most {
-				break
-			}
-		}
+// remembered returns an object that the cache has.
+func (res *Resolver) remembered(r xp.Ref) (*unstructured.Unstructured, bool) {
+	value, _ := res.read.Get(r.ID())
+	u, ok := value.(*unstructured.Unstructured)
+
+	return u, ok
+}
+
+// lengthOf returns how long a value is in a backup.
+func lengthOf(v any) int {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return 0 // What can't be encoded can't be stored.
 	}
 
-	return weight
+	return len(b)
 }

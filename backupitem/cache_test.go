@@ -16,22 +16,26 @@ func TestCacheIsBounded(t *testing.T) {
 		length int
 		most   int
 	}{
-		"Light":    {reason: "The cache keeps the maximum number of small objects.", length: 1 << 10, most: 100},
+		"Light":    {reason: "The cache keeps the maximum number of small objects.", length: 1 << 10, most: maxObjects},
 		"Heavy":    {reason: "The cache keeps fewer large objects.", length: 250 << 10, most: maxCacheBytes / (250 << 10)},
 		"TooLarge": {reason: "The cache does not keep an object above the size limit.", length: maxObjectBytes},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			m := newObjectCache(100)
-			for round := range 2 { // An object that is added again counts once.
-				for n := range 200 {
-					m.put(xptest.XR(fmt.Sprint("x", n), xptest.Field([]any{strings.Repeat("x", tc.length-round)}, "spec", "long")))
+			res := NewResolver(clusterOf())
+			for round := range 2 {
+				for n := range 2 * maxObjects {
+					res.remember(xptest.XR(fmt.Sprint("x", n), xptest.Field([]any{strings.Repeat("x", tc.length-round)}, "spec", "long")))
+					if res.read.Len()*tc.length > maxCacheBytes {
+						t.Fatalf("%s\nthe cache has %d objects", tc.reason, res.read.Len())
+					}
 				}
 			}
-			if n, weight := m.objects.Len(), m.size.Load(); n > tc.most || n < tc.most*9/10 || weight > maxCacheBytes || (n == 0) != (weight == 0) {
-				t.Errorf("%s\nthe cache has %d objects, of the size %d", tc.reason, n, weight)
+			if n := res.read.Len(); n > tc.most || (n == 0) != (tc.most == 0) {
+				t.Errorf("%s\nthe cache has %d objects", tc.reason, n)
 			}
-			if _, ok := m.get(xp.RefTo(xptest.XR("x199")).ID()); ok != (tc.most > 0) {
+			last := xptest.XR(fmt.Sprint("x", 2*maxObjects-1))
+			if _, ok := res.remembered(xp.RefTo(last)); ok != (tc.most > 0) {
 				t.Errorf("%s\nthe cache has the last object: %v", tc.reason, ok)
 			}
 		})

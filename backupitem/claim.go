@@ -17,30 +17,12 @@ func (res *Resolver) ofClaim(ctx context.Context, f *found, claim xp.Claim) {
 	if !ok {
 		return
 	}
-	u, err := res.get(ctx, ref)
-	if err != nil {
-		f.addUnreadable(ref, err)
-
-		return
-	}
 	// A claim can name any XR, so the warning is the same if there is none and if it is another's.
-	if u == nil || !xp.Bound(claim, xp.CompositeFrom(u)) {
-		f.skip(claim.Unstructured, ref, reason.NotLinked.Messagef(
-			"it does not exist, or is not bound to this claim. If it is the claim's XR, correct its spec.claimRef"))
-
-		return
+	u := res.linked(ctx, f, ref, func(u *unstructured.Unstructured) bool { return xp.Bound(claim, xp.CompositeFrom(u)) },
+		reason.NotLinked.Messagef("it does not exist, or is not bound to this claim. If it is the claim's XR, correct its spec.claimRef"))
+	if u != nil && res.take(f, u) {
+		f.before = res.below(ctx, f, xp.CompositeFrom(u), map[xp.ID]bool{})
 	}
-	if why := leavesOut(u); !why.IsZero() {
-		f.skip(claim.Unstructured, ref, why)
-
-		return
-	}
-	item, ok := res.item(f, u)
-	if !ok {
-		return
-	}
-	f.items = append(f.items, item)
-	f.before = res.below(ctx, f, xp.CompositeFrom(u), map[xp.ID]bool{})
 }
 
 // below lists an XR and all that it composes, also through nested XRs. Each XR comes before what it
@@ -67,9 +49,7 @@ func (res *Resolver) below(ctx context.Context, f *found, xr xp.Composite, seen 
 // object itself is backed up.
 func (res *Resolver) withSecret(ctx context.Context, of *found, u *unstructured.Unstructured) []xp.Item {
 	f := of.separate()
-	if item, ok := res.item(f, u); ok {
-		f.items = append(f.items, item)
-	}
+	res.take(f, u)
 	res.secret(ctx, f, u)
 
 	return f.items

@@ -36,7 +36,7 @@ func TestTreeOfAClaim(t *testing.T) {
 			reason: "Each XR comes before its composed resources.", cluster: clusterOf(parent, child, grandchild, deep, deeper, mine), item: bound,
 			want: result{
 				Items:  []velero.ResourceIdentifier{xorder("x")},
-				Before: []velero.ResourceIdentifier{xorder("x"), xorder("child"), xorder("grandchild"), bucket("deeper"), bucket("deep"), bucket("b")},
+				Before: []velero.ResourceIdentifier{xorder("x"), bucket("b"), xorder("child"), bucket("deep"), xorder("grandchild"), bucket("deeper")},
 			},
 		},
 		"Cycle": {
@@ -89,7 +89,7 @@ func TestTreeOfAClaim(t *testing.T) {
 		},
 		"APIBelow": {
 			reason: "An unreadable nested XR stays out of the backup, but its claim does not.", cluster: clusterOf(parent, child, mine).without(deep), item: bound, want: result{
-				Items: []velero.ResourceIdentifier{xorder("x")}, Before: []velero.ResourceIdentifier{xorder("x"), xorder("child"), bucket("b")},
+				Items: []velero.ResourceIdentifier{xorder("x")}, Before: []velero.ResourceIdentifier{xorder("x"), bucket("b"), xorder("child")},
 				Left: []string{unreadableWarning("Bucket deep", "Bucket.cloud.example.org")},
 			},
 		},

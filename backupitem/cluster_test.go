@@ -37,6 +37,9 @@ type cluster struct {
 	settled  int
 	// down makes lists, groups and settings fail.
 	down bool
+	// made are the namespaces in which a key for marks was made, and keyErr fails that.
+	made   []string
+	keyErr error
 	// modern means that MRs are namespaced.
 	modern bool
 	// activates means that it has ManagedResourceDefinitions.
@@ -134,6 +137,12 @@ func (c *cluster) Versions(context.Context, schema.GroupKind) (xp.Versions, erro
 	return c.versions, nil
 }
 
+func (c *cluster) MakeMarkKey(_ context.Context, namespace string) error {
+	c.made = append(c.made, namespace)
+
+	return c.keyErr
+}
+
 func (c *cluster) Settings(context.Context, string) (map[string]string, error) {
 	c.settled++
 	if c.down {
@@ -156,7 +165,13 @@ func (c *cluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionReso
 		"ProviderConfig": {"providerconfigs", false}, "ClusterProviderConfig": {"clusterproviderconfigs", false},
 	}
 	if c.activates {
-		kinds["ManagedResourceDefinition"], kinds["ManagedResourceActivationPolicy"] = kinds["Composition"], kinds["Composition"]
+		for kind, resource := range map[string]string{
+			"ManagedResourceDefinition": "managedresourcedefinitions", "ManagedResourceActivationPolicy": "managedresourceactivationpolicies",
+		} {
+			k := kinds["Composition"]
+			k.resource = resource
+			kinds[kind] = k
+		}
 	}
 	k, ok := kinds[gvk.Kind]
 	k.namespaced = k.namespaced || gvk.Group == "m.example.org" && gvk.Kind == "ProviderConfig"

@@ -101,8 +101,8 @@ func TestTreeOfAComposite(t *testing.T) {
 			want: result{
 				Items: append(slices.Clip(modernItems), jobs("done", "failed", "fresh")...), Before: modernItems, Dangling: []xp.Ref{xp.RefTo(done)},
 				Left: []string{
-					"Job team-a/done: " + xp.MadeAgain + " [MadeAgain]",
-					"Job team-a/failed: had started and not completed, and starts again after a restore. If it must not, suspend it or delete it, then back up again [RunsAgain]",
+					"Job team-a/done: it composes Job team-a/done, which " + xp.MadeAgain + " [MadeAgain]",
+					"Job team-a/failed: it composes Job team-a/failed, which had started and not completed, and starts again after a restore. If it must not, suspend it or delete it, then back up again [RunsAgain]",
 				},
 			},
 		},

@@ -13,12 +13,9 @@ import (
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
 	biav2 "github.com/vmware-tanzu/velero/pkg/plugin/velero/backupitemaction/v2"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -34,6 +31,8 @@ const discoveryPeriod = 5*time.Minute + 15*time.Second
 // backup of all namespaces. It runs for each Namespace, since no other object is sure to be in a
 // backup.
 type Discovery struct {
+	uncalled
+
 	reader Reader
 	log    logrus.FieldLogger
 	// started returns when the server was started.
@@ -72,9 +71,6 @@ func serverStarted() (time.Time, error) {
 	return time.Unix(int64(seconds), 0), nil
 }
 
-// Name is not called by Velero.
-func (d *Discovery) Name() string { return "discovery" }
-
 // AppliesTo selects Namespaces.
 func (d *Discovery) AppliesTo() (velero.ResourceSelector, error) {
 	return velero.ResourceSelector{IncludedResources: []string{"namespaces"}}, nil
@@ -106,12 +102,10 @@ func (d *Discovery) Execute(item runtime.Unstructured, backup *velerov1.Backup) 
 // ScopeIncludesExcludes.ShouldInclude).
 func lacksClusterScoped(backup *velerov1.Backup) bool {
 	s := backup.Spec
-	all := len(s.ExcludedNamespaces) == 0 && (len(s.IncludedNamespaces) == 0 || slices.Equal(s.IncludedNamespaces, []string{"*"}))
 	byScope := s.IncludeClusterResources == nil && len(s.IncludedResources) == 0 && len(s.ExcludedResources) == 0
-
 	chosen := len(s.IncludedClusterScopedResources) > 0 || slices.Contains(s.ExcludedClusterScopedResources, "*")
 
-	return all && byScope && !chosen && len(s.ExcludedClusterScopedResources) > 0
+	return includesAll(backup) && byScope && !chosen && len(s.ExcludedClusterScopedResources) > 0
 }
 
 func (d *Discovery) check(ctx context.Context, namespace string, backup *velerov1.Backup) error {
@@ -156,10 +150,9 @@ func (d *Discovery) recentKinds(ctx context.Context, backup *velerov1.Backup) ([
 	if started, err := d.started(); err == nil && started.After(discovered) {
 		discovered = started
 	}
-	gvk := schema.GroupVersionKind{Group: xp.GroupAPIExtensions, Version: "v1", Kind: "CompositeResourceDefinition"}
 	var kinds []xp.DefinedKind
-	err := d.reader.Each(ctx, gvk, "", metav1.ListOptions{}, func(xrd *unstructured.Unstructured) { kinds = append(kinds, xp.DefinedKinds(xrd)...) })
-	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+	err := d.reader.Each(ctx, xp.KindDefinition, "", metav1.ListOptions{}, func(xrd *unstructured.Unstructured) { kinds = append(kinds, xp.DefinedKinds(xrd)...) })
+	if err != nil && !isAbsent(err) {
 		return nil, err
 	}
 	discovered = d.serverTime(discovered) // It is known after an answer of the API server.
@@ -167,11 +160,3 @@ func (d *Discovery) recentKinds(ctx context.Context, backup *velerov1.Backup) ([
 
 	return d.recent, nil
 }
-
-// Progress is not called: the action starts no operation.
-func (d *Discovery) Progress(string, *velerov1.Backup) (velero.OperationProgress, error) {
-	return velero.OperationProgress{}, biav2.AsyncOperationsNotSupportedError()
-}
-
-// Cancel has nothing to cancel.
-func (d *Discovery) Cancel(string, *velerov1.Backup) error { return nil }

@@ -27,7 +27,7 @@ func TestTreeTakesEnvironmentConfigs(t *testing.T) {
 	}
 	const named = `{"ref":{"name":"e"}}`
 	const selected = `{"type":"Selector","selector":{}}`
-	const selects = "what its functions read: the step env selects objects of the kind EnvironmentConfig.apiextensions.crossplane.io by labels"
+	const selects = "what its functions read: the backup can lack what its functions read: the step env selects objects of the kind EnvironmentConfig.apiextensions.crossplane.io by labels"
 	kept := []velero.ResourceIdentifier{id(xp.GroupAPIExtensions, "environmentconfigs", "", "e")}
 	cases := map[string]struct {
 		reason   string
@@ -38,7 +38,7 @@ func TestTreeTakesEnvironmentConfigs(t *testing.T) {
 		left     []string
 	}{
 		"Named":   {reason: "A function may leave out resources if its EnvironmentConfig is missing.", revision: reading(named), objects: []*unstructured.Unstructured{environment("e")}, want: kept},
-		"Missing": {reason: "A restore must not wait for an EnvironmentConfig that the source lacked.", revision: reading(named), left: []string{"EnvironmentConfig e: it does not exist"}},
+		"Missing": {reason: "A restore must not wait for an EnvironmentConfig that the source lacked.", revision: reading(named), left: []string{"EnvironmentConfig e: EnvironmentConfig e, which it names, does not exist"}},
 		"KeptOut": {
 			reason: "An EnvironmentConfig that a user excludes from backups stays out.", revision: reading(named),
 			objects: []*unstructured.Unstructured{environment("e", xptest.Labelled("velero.io/exclude-from-backup", "true"))},
@@ -78,8 +78,12 @@ func TestMissingEnvironmentConfigsAreReadAFewTimes(t *testing.T) {
 	revision := xptest.Revision(xptest.RevisionName, x, xptest.JSON(`{"spec":{"pipeline":[{"step":"env","input":{"environmentConfigs":[{"ref":{"name":"e"}}]}}]}}`))
 	c := clusterOf(revision, xptest.Composition(xptest.CompositionName, x), xptest.XRD("xorders.example.org"))
 	log, hook := logtest.NewNullLogger()
-	tree := NewTree(NewResolver(c), log)
+	resolver := NewResolver(c)
+	tree, block := NewTree(resolver, log), NewItemBlock(resolver, log)
 	for n := range 2 * maxSingleReads {
+		if _, err := block.GetRelatedItems(xptest.XR(fmt.Sprint("x", n), xptest.Refs()), nil); err != nil {
+			t.Fatal(err)
+		}
 		if _, _, _, _, err := tree.Execute(xptest.XR(fmt.Sprint("x", n), xptest.Refs()), &velerov1.Backup{}); err != nil {
 			t.Fatal(err)
 		}

@@ -52,8 +52,11 @@ func TestTreeWarnsOfWhatTheFiltersLeaveOut(t *testing.T) {
 			spec: velerov1.BackupSpec{IncludedNamespaces: []string{"team-a"}, IncludeClusterResources: ptr.To(false)}, want: []string{elsewhere},
 		},
 		"Policy": {
-			reason: "A resource policy can leave any resource out.", item: mr, want: []string{elsewhere},
-			spec: policy,
+			reason: "A resource policy can leave any resource out.", item: mr, spec: policy,
+			want: []string{
+				elsewhere, "the resource policy of the backup: cannot read the resource policy p:  \"p\" not found. The warnings lack what it leaves out. " +
+					"Let Velero read it, then back up again [RelatedNotRead]",
+			},
 		},
 		"NotASecret": {
 			reason: "The plugin takes only connection secrets from other namespaces.", item: elsewhereXR, spec: velerov1.BackupSpec{IncludedNamespaces: []string{"team-b"}},

@@ -1,7 +1,6 @@
 package backupitem
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -38,8 +37,6 @@ type found struct {
 	before []xp.Item
 	// published are the items that are connection secrets or credentials.
 	published map[xp.Item]bool
-	// activating are the shared items that activate kinds of MRs.
-	activating map[xp.Item]bool
 	// inputs are the Secrets that its provider reads.
 	inputs []xp.Input
 	// dangling are an XR's resourceRefs to nothing, or to what another owner controls.
@@ -48,17 +45,14 @@ type found struct {
 	missed int
 	// composed is what an XR composes.
 	composed []*unstructured.Unstructured
-	// warnings are links that are not followed, with the reason. listed are those of an XR's
+	// skipped are links that are not followed, with the reason. listed are those of an XR's
 	// resourceRefs.
-	warnings, listed warnings
-	// reads are inputs of functions that are not backed up with it.
-	reads []reading
-	// left are an XR's Usages that a restore would not bring back.
-	left []warning
-	// unknown is what could not be found out and does not stop the item's backup. lost are the
-	// kinds that could not be read.
-	unknown []gap
-	lost    map[schema.GroupKind]*readFailure
+	skipped, listed warnings
+	// reads are inputs of functions that a backup of namespaces can lack.
+	reads []warning
+	// notes are all other warnings, but for lost, the kinds that could not be read.
+	notes []warning
+	lost  map[schema.GroupKind]*readFailure
 	// followed are the kinds of an XR's references that were read, and beyond those above
 	// mostKinds.
 	followed, beyond map[schema.GroupKind]bool
@@ -66,7 +60,7 @@ type found struct {
 
 func newFound(of *unstructured.Unstructured) *found {
 	return &found{
-		of: of, published: map[xp.Item]bool{}, activating: map[xp.Item]bool{},
+		of: of, published: map[xp.Item]bool{},
 		lost: map[schema.GroupKind]*readFailure{}, followed: map[schema.GroupKind]bool{}, beyond: map[schema.GroupKind]bool{},
 	}
 }
@@ -80,14 +74,24 @@ func (f *found) separate() *found {
 	return other
 }
 
-// A gap is what is not known of an object.
-type gap struct {
-	of xp.Ref
-	// what is the unknown part, for the log.
-	what string
-	why  reason.Message
-	// isLoss is true if the backup can lack something, or a restore of it can take a risk.
+// A warning is of a reference of an object, or of what is not known of it.
+type warning struct {
+	of  xp.Ref
+	to  string
+	why reason.Message
+	// isLoss is true if the backup can lack something, or a restore of it can take a risk. Velero
+	// counts errors, too, and a backup with one is PartiallyFailed.
 	isLoss bool
+	// once is true if thousands of items can have the same warning.
+	once bool
+}
+
+func (w warning) log(log logrus.FieldLogger, m reason.Message) {
+	level := logrus.WarnLevel
+	if w.isLoss {
+		level = logrus.ErrorLevel
+	}
+	write(log, level, logrus.Fields{"object": w.of.String(), "reference": w.to, "cause": w.why.Text}, m)
 }
 
 // A readFailure is why objects of a kind could not be read.
@@ -97,34 +101,29 @@ type readFailure struct {
 	err    error
 }
 
-type warning struct {
-	of, to xp.Ref
-	why    reason.Message
-}
-
 // warnings are the first warnings of one sort for an item, and how many more there are.
 type warnings struct {
 	first []warning
 	more  int
 }
 
-func (w *warnings) add(one warning) {
+func (w *warnings) add(of *unstructured.Unstructured, to xp.Ref, why reason.Message) {
 	if len(w.first) == mostNamed {
 		w.more++
 
 		return
 	}
-	w.first = append(w.first, one)
+	w.first = append(w.first, warning{of: xp.RefTo(of), to: to.String(), why: why})
 }
 
 // skip warns that a reference of an object is not followed.
 func (f *found) skip(of *unstructured.Unstructured, to xp.Ref, why reason.Message) {
-	f.warnings.add(warning{of: xp.RefTo(of), to: to, why: why})
+	f.skipped.add(of, to, why)
 }
 
-// skipListed is skip for an XR's resourceRefs.
-func (f *found) skipListed(of *unstructured.Unstructured, to xp.Ref, why reason.Message) {
-	f.listed.add(warning{of: xp.RefTo(of), to: to, why: why})
+// note warns of something about an object.
+func (f *found) note(of *unstructured.Unstructured, to string, why reason.Message) {
+	f.notes = append(f.notes, warning{of: xp.RefTo(of), to: to, why: why})
 }
 
 // addUnreadable records that r could not be read.
@@ -150,80 +149,51 @@ func (f *found) follows(gk schema.GroupKind) bool {
 	return true
 }
 
-// note writes what a restore needs onto the stored copy.
-func (f *found) note(u *unstructured.Unstructured) {
+// writeNotes writes what a restore needs onto the stored copy.
+func (f *found) writeNotes(u *unstructured.Unstructured) {
 	xp.SetRestoreFirst(u, f.before)
 	xp.SetSavedConditions(u, f.composed)
+	xp.SetFlag(u, xp.FieldPublished, f.takesSecret())
+	f.noteInputs(u)
 	xp.SetUnresolvedRefs(u, f.dangling)
 	if len(f.dangling) <= mostNamed {
 		return
 	}
-	over := lengthOf(u.Object) - longestCopy
-	kept := len(f.dangling)
-	for ; over > 0 && kept > 0; kept-- {
-		over -= lengthOf(f.dangling[kept-1]) + 1
+	kept := f.dangling
+	for over := lengthOf(u.Object) - longestCopy; over > 0 && len(kept) > 0; kept = kept[:len(kept)-1] {
+		over -= lengthOf(kept[len(kept)-1]) + 1
 	}
-	if kept == len(f.dangling) {
-		return
+	if lost := len(f.dangling) - len(kept); lost > 0 {
+		xp.SetUnresolvedRefs(u, kept)
+		f.note(u, "which of its references lead nowhere", reason.TooManyReferences.Messagef("%d of its references lead nowhere, which are too many for a call of a "+
+			"plugin, so a restore waits for %d of them. Remove them from its resourceRefs, then back up again", len(f.dangling), lost))
 	}
-	xp.SetUnresolvedRefs(u, f.dangling[:kept])
-	f.unknown = append(f.unknown, gap{
-		of: xp.RefTo(u), what: "which of its references lead nowhere",
-		why: reason.TooManyReferences.Messagef("%d of its references lead nowhere, which are too many for a call of a plugin, so a restore waits for %d of them. "+
-			"Remove them from its resourceRefs, then back up again", len(f.dangling), len(f.dangling)-kept),
-	})
 }
 
-// lengthOf returns how long a value is in a backup.
-func lengthOf(v any) int {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return 0 // What can't be encoded can't be stored.
-	}
-
-	return len(b)
-}
-
-// warn logs all warnings.
-func (f *found) warn(log logrus.FieldLogger) {
+// warn logs all warnings. isFirst reports whether a warning is given for the first time.
+func (f *found) warn(log logrus.FieldLogger, isFirst func(w any) bool) {
 	for _, w := range []struct {
 		warnings
 
 		rest string
-	}{{f.warnings, "what belongs to it"}, {f.listed, "all that it lists"}} {
+	}{{f.skipped, "what belongs to it"}, {f.listed, "all that it lists"}} {
 		for _, one := range w.first {
-			one.warn(log, one.why.Code.Messagef("%s names %s, but the backup does not add it: %s", one.of, one.to, one.why.Text))
+			one.log(log, one.why.Code.Messagef("%s names %s, but the backup does not add it: %s", one.of, one.to, one.why.Text))
 		}
 		if w.more > 0 {
-			see := "kubectl get " + f.of.GroupVersionKind().GroupKind().String() + " " + f.of.GetName() + inNamespace(f.of) + " -o yaml"
+			see := "kubectl get " + f.of.GroupVersionKind().GroupKind().String() + " " + f.of.GetName()
+			if f.of.GetNamespace() != "" {
+				see += " -n " + f.of.GetNamespace()
+			}
 			warn(log, logrus.Fields{"object": xp.String(f.of), "reference": fmt.Sprint(w.more, " more"), "cause": w.rest}, reason.TooManyReferences.Messagef(
-				"%s names %d more like the %d before, and the backup does not add them. To see %s, run: %s", xp.String(f.of), w.more, mostNamed, w.rest, see))
+				"%s names %d more like the %d before, and the backup does not add them. To see %s, run: %s -o yaml", xp.String(f.of), w.more, mostNamed, w.rest, see))
 		}
 	}
-	for _, w := range f.left {
-		w.warn(log, w.why.About(w.to.String()+" is left behind"))
+	for _, w := range slices.Concat(f.notes, f.gaps()) {
+		if !w.once || isFirst(w) {
+			w.log(log, w.why.About(w.of.String()))
+		}
 	}
-	for _, r := range f.reads {
-		r.warn(log)
-	}
-	f.warnOfRuns(log)
-	for _, g := range slices.Concat(f.unknown, f.gaps()) {
-		g.log(log)
-	}
-}
-
-// log logs the gap. Velero counts errors, too, and a backup with one is PartiallyFailed.
-func (g gap) log(log logrus.FieldLogger) {
-	level := logrus.WarnLevel
-	if g.isLoss {
-		level = logrus.ErrorLevel
-	}
-	m := g.why.About(g.of.String())
-	write(log, level, logrus.Fields{"object": g.of.String(), "reference": g.what, "cause": g.why.Text}, m)
-}
-
-func (w warning) warn(log logrus.FieldLogger, m reason.Message) {
-	warn(log, logrus.Fields{"object": w.of.String(), "reference": w.to.String(), "cause": w.why.Text}, m)
 }
 
 // isLoss reports whether the backup can lack something of a kind that can't be read. A tenant's XR
@@ -234,8 +204,8 @@ func (f *found) isLoss(gk schema.GroupKind) bool {
 }
 
 // gaps returns what could not be read and what was not followed.
-func (f *found) gaps() []gap {
-	var gaps []gap
+func (f *found) gaps() []warning {
+	var gaps []warning
 	of := xp.RefTo(f.of)
 	kinds := sorted(f.lost)
 	for _, gk := range kinds[:min(len(kinds), mostNamed)] {
@@ -244,42 +214,31 @@ func (f *found) gaps() []gap {
 		if n := len(l.others); n > 0 {
 			what += fmt.Sprintf(" and %d more of its kind", n)
 		}
-		gaps = append(gaps, gap{
-			of: of, what: what, isLoss: f.isLoss(gk),
-			why: reason.RelatedNotRead.Messagef("%s can't be read: %v. The backup can lack what it names there. When the API server answers for %s, back up again",
-				what, l.err, gk),
-		})
+		gaps = append(gaps, warning{of: of, to: what, isLoss: f.isLoss(gk), why: unreadable(what, l.err, gk)})
 	}
 	if more := kinds[min(len(kinds), mostNamed):]; len(more) > 0 {
-		gaps = append(gaps, gap{
-			of: of, what: fmt.Sprintf("%d more kinds", len(more)), isLoss: slices.ContainsFunc(more, f.isLoss),
-			why: reason.RelatedNotRead.Messagef("%d more kinds that it names can't be read. When the API server answers for them, back up again", len(more)),
-		})
+		why := reason.RelatedNotRead.Messagef("%d more kinds that it names can't be read. When the API server answers for them, back up again", len(more))
+		gaps = append(gaps, warning{of: of, to: fmt.Sprintf("%d more kinds", len(more)), isLoss: slices.ContainsFunc(more, f.isLoss), why: why})
 	}
-	if kinds := sorted(f.beyond); len(kinds) > 0 {
+	if beyond := sorted(f.beyond); len(beyond) > 0 {
 		const few = 3
 		var names []string
-		for _, gk := range kinds[:min(len(kinds), few)] {
+		for _, gk := range beyond[:min(len(beyond), few)] {
 			names = append(names, gk.String())
 		}
-		gaps = append(gaps, gap{
-			of: of, what: fmt.Sprintf("%d more kinds", len(kinds)),
-			why: reason.TooManyReferences.Messagef("it lists more than %d kinds, and the backup does not add the %d others, such as %s. Divide what it composes "+
-				"between several XRs, then back up again", mostKinds, len(kinds), strings.Join(names, ", ")),
-		})
+		gaps = append(gaps, warning{of: of, to: fmt.Sprintf("%d more kinds", len(beyond)), why: reason.TooManyReferences.Messagef(
+			"it lists more than %d kinds, and the backup does not add the %d others, such as %s. Divide what it composes between several XRs, then back up again",
+			mostKinds, len(beyond), strings.Join(names, ", "))})
 	}
 
 	return gaps
 }
 
-func sorted[V any](of map[schema.GroupKind]V) []schema.GroupKind {
-	return slices.SortedFunc(maps.Keys(of), func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
+func unreadable(what string, err error, gk schema.GroupKind) reason.Message {
+	return reason.RelatedNotRead.Messagef("%s can't be read: %v. The backup can lack what it names there. When the API server answers for %s, back up again",
+		what, err, gk)
 }
 
-func inNamespace(u *unstructured.Unstructured) string {
-	if u.GetNamespace() == "" {
-		return ""
-	}
-
-	return " -n " + u.GetNamespace()
+func sorted[V any](of map[schema.GroupKind]V) []schema.GroupKind {
+	return slices.SortedFunc(maps.Keys(of), func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
 }

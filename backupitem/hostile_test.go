@@ -147,8 +147,8 @@ func TestKindsOfOneXRAreBounded(t *testing.T) {
 	if err != nil || len(dangling) != mostKinds {
 		t.Errorf("a resource that was not read may exist, so a restore must wait for it; got %d that dangle, error %v", len(dangling), err)
 	}
-	const want = "XOrder x: it lists more than 256 kinds, and the backup does not add the 744 others, such as K256.cloud.example.org, K257.cloud.example.org, " +
-		"K258.cloud.example.org. Divide what it composes between several XRs, then back up again [TooManyReferences]"
+	const want = "XOrder x: it lists more than 256 kinds, and the backup does not add the 744 others, such as K329.cloud.example.org, K33.cloud.example.org, " +
+		"K330.cloud.example.org. Divide what it composes between several XRs, then back up again [TooManyReferences]"
 	if diff := cmp.Diff(want, hook.LastEntry().Message); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}

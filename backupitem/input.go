@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
@@ -32,7 +33,7 @@ func (t *Tree) inputs(ctx context.Context, f *found, backup *velerov1.Backup) {
 	settings, err := t.settings(backup)
 	if err != nil {
 		t.settingsWarning.Do(func() {
-			f.unknown = append(f.unknown, unknownSetting(f.of, "the setting "+setting.NameCredentials, err,
+			f.notes = append(f.notes, unknownSetting(f.of, "the setting "+setting.NameCredentials, err,
 				"The backup lacks the Secrets that MRs name in other namespaces"))
 		})
 	}
@@ -46,12 +47,16 @@ func (t *Tree) inputs(ctx context.Context, f *found, backup *velerov1.Backup) {
 func (t *Tree) inputAt(ctx context.Context, f *found, r xp.Ref, credentials bool, backup *velerov1.Backup) {
 	item := secretItem(r)
 	s, err := t.resolver.input(ctx, f, r)
-	stored := included(backup, r.Namespace) && t.resolver.finds(ctx, f, s, item, backup)
+	stored := included(backup, r.Namespace) && t.resolver.finds(ctx, s, item, backup)
 	comes := stored && !selective(backup)
 	switch {
 	case s == nil && xp.IsStateSecret(r.Name):
 	case credentials && err == nil && !isInOtherNamespace(f.of, r):
-		f.takeInput(r, s, item)
+		if s == nil {
+			f.skip(f.of, r, reason.InputMissing.Messagef("it does not exist"))
+		} else {
+			f.takeSecret(f.of, r, s)
+		}
 		if !comes && xp.IsReleaseSecret(r.Name) {
 			t.resolver.takeRevisions(ctx, f)
 		}
@@ -98,7 +103,7 @@ func missingInputText(mr *unstructured.Unstructured, r xp.Ref, backup *velerov1.
 func (res *Resolver) takeRevisions(ctx context.Context, f *found) {
 	for _, older := range xp.RevisionSecrets(f.of) {
 		if s, err := res.input(ctx, f, older); err == nil && s != nil && leavesOut(s).IsZero() {
-			f.takeInput(older, s, secretItem(older))
+			f.takeSecret(f.of, older, s)
 		}
 	}
 }
@@ -127,29 +132,13 @@ func (res *Resolver) input(ctx context.Context, f *found, r xp.Ref) (*unstructur
 	return s, err
 }
 
-// takeInput adds a Secret that an MR's provider reads; s is nil if there is none.
-func (f *found) takeInput(r xp.Ref, s *unstructured.Unstructured, item xp.Item) {
-	switch {
-	case s == nil:
-		f.skip(f.of, r, reason.InputMissing.Messagef("it does not exist"))
-	case !leavesOut(s).IsZero():
-		f.skip(f.of, r, leavesOut(s))
-	default:
-		f.items = append(f.items, item)
-		f.published[item] = true
-	}
-}
-
 // noteInputs writes what is known of the Secrets that an MR's provider reads onto the stored copy.
 // The items that passed the filters are in the backup, whatever their labels.
 func (f *found) noteInputs(u *unstructured.Unstructured) {
-	taken := make(map[xp.Item]bool, len(f.items))
-	for _, i := range f.items {
-		taken[i] = true
-	}
+	taken := sets.New(f.items...)
 	for n, in := range f.inputs {
 		item := secretItem(in.Ref)
-		f.inputs[n].Stored = in.Stored || f.published[item] && taken[item]
+		f.inputs[n].Stored = in.Stored || f.published[item] && taken.Has(item)
 	}
 	xp.SetInputs(u, f.inputs)
 }

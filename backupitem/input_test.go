@@ -73,8 +73,8 @@ func TestTreeTakesInputSecrets(t *testing.T) {
 		"API": {
 			reason: "An unreadable setting equals no setting.", item: reads("password"), spec: teamA, down: true,
 			left: []string{
-				without, "the setting provider-credentials: the setting provider-credentials can't be read: " + errAPI.Error(),
-				"ManagedResourceDefinition Bucket: ManagedResourceDefinition Bucket can't be read: " + errAPI.Error(), "Secret infra/password: Secret infra/password can't be read: ",
+				without, "ManagedResourceDefinition Bucket: ManagedResourceDefinition Bucket can't be read: " + errAPI.Error(),
+				"the setting provider-credentials: the setting provider-credentials can't be read: " + errAPI.Error(), "Secret infra/password: Secret infra/password can't be read: ",
 			},
 		},
 		"NotManaged": {

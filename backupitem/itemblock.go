@@ -7,8 +7,6 @@ import (
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
 	ibav1 "github.com/vmware-tanzu/velero/pkg/plugin/velero/itemblockaction/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,6 +19,8 @@ import (
 // time. Velero also adds the CRDs of a block's kinds, and not those of items that only a
 // BackupItemAction returns (velero pkg/backup/backup.go, backupItemBlock).
 type ItemBlock struct {
+	uncalled
+
 	resolver *Resolver
 	log      logrus.FieldLogger
 }
@@ -31,9 +31,6 @@ var _ ibav1.ItemBlockAction = &ItemBlock{}
 func NewItemBlock(resolver *Resolver, log logrus.FieldLogger) *ItemBlock {
 	return &ItemBlock{resolver: resolver, log: log}
 }
-
-// Name is not called by Velero.
-func (b *ItemBlock) Name() string { return "tree" }
 
 // AppliesTo selects the kinds of XRs and claims, since only these bring other items of Tree's.
 // Velero calls it when the backup begins. If the XRDs can't be read, it selects all that Tree does.
@@ -46,12 +43,11 @@ func (b *ItemBlock) AppliesTo() (velero.ResourceSelector, error) {
 			include = append(include, r.String())
 		}
 	})
-	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+	if err != nil && !isAbsent(err) {
 		warn(b.log.WithError(err), nil, reason.RelatedNotRead.Messagef(
 			"The kinds of XRs and claims can't be read, so the plugin looks at each custom resource for what belongs into its block"))
-		include, exclude := xp.CustomResources()
 
-		return velero.ResourceSelector{IncludedResources: include, ExcludedResources: exclude}, nil
+		return customResources(), nil
 	}
 
 	return velero.ResourceSelector{IncludedResources: include}, nil

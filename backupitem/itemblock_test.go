@@ -59,7 +59,7 @@ func TestBlock(t *testing.T) {
 }
 
 func TestBlockAppliesTo(t *testing.T) {
-	wide, _ := NewTree(nil, nil).AppliesTo()
+	wide, _ := NewTree(NewResolver(clusterOf()), nil).AppliesTo()
 	xrd := func(plural, claims string) *unstructured.Unstructured {
 		o := []xptest.Option{xptest.Field("example.org", "spec", "group"), xptest.Field(plural, "spec", "names", "plural")}
 		if claims != "" {

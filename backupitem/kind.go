@@ -12,19 +12,28 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-const (
-	// failures is how many reasons for failed reads are kept.
-	failures = 1024
-	// longestName is the API server's limit for a name. A proxy may refuse the path of a longer
-	// one.
-	longestName = 253
-)
+// failures is how many reasons for failed reads are kept.
+const failures = 1024
 
 // A group is an API group, as a key of what failed.
 type group string
 
-// failure returns why a group, a GroupVersion or a GroupKind could not be read, nil if it could. A
-// backup tries once: a webhook that is down costs a timeout for each of thousands of objects.
+// try reads something, unless that failed before for the key: a group, a GroupVersion or a GroupKind.
+// A webhook that is down costs a timeout for each of thousands of objects. An error that passes
+// does not concern all that has the key.
+func (res *Resolver) try(key any, passes func(error) bool, read func() error) error {
+	if err := res.failure(key); err != nil {
+		return err
+	}
+	err := read()
+	if err != nil && !passes(err) {
+		res.failed.Add(key, err)
+	}
+
+	return err
+}
+
+// failure returns why what has the key could not be read, nil if it could.
 func (res *Resolver) failure(key any) error {
 	err, _ := res.failed.Get(key)
 	failed, _ := err.(error)
@@ -32,35 +41,25 @@ func (res *Resolver) failure(key any) error {
 	return failed
 }
 
-// recordFailure records why what a key stands for can't be read, and returns that.
-func (res *Resolver) recordFailure(key any, err error) error {
-	res.failed.Add(key, err)
-
-	return err
-}
-
 // served returns the version in which a kind is served; ok is false if it is not.
 func (res *Resolver) served(gk schema.GroupKind) (gvk schema.GroupVersionKind, ok bool, err error) {
-	if err := res.failure(group(gk.Group)); err != nil {
-		return gvk, false, err
-	}
-	if gvk, ok, err = res.reader.Served(gk); err != nil {
-		return gvk, false, res.recordFailure(group(gk.Group), err)
-	}
+	err = res.try(group(gk.Group), isAbsent, func() (err error) {
+		gvk, ok, err = res.reader.Served(gk)
 
-	return gvk, ok, nil
+		return err
+	})
+
+	return gvk, ok && err == nil, err
 }
 
 // resource returns the resource of a kind, and whether it is namespaced. If the kind is not served,
 // meta.IsNoMatchError is true of the error.
-func (res *Resolver) resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
-	if err := res.failure(gvk.GroupVersion()); err != nil {
-		return schema.GroupVersionResource{}, false, err
-	}
-	gvr, namespaced, err := res.reader.Resource(gvk)
-	if err != nil && !meta.IsNoMatchError(err) {
-		err = res.recordFailure(gvk.GroupVersion(), err)
-	}
+func (res *Resolver) resource(gvk schema.GroupVersionKind) (gvr schema.GroupVersionResource, namespaced bool, err error) {
+	err = res.try(gvk.GroupVersion(), isAbsent, func() (err error) {
+		gvr, namespaced, err = res.reader.Resource(gvk)
+
+		return err
+	})
 
 	return gvr, namespaced, err
 }
@@ -109,27 +108,16 @@ func (r readable) at(ref xp.Ref) xp.Ref {
 func (res *Resolver) each(
 	ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, do func(*unstructured.Unstructured),
 ) error {
-	if err := res.failure(gvk.GroupKind()); err != nil {
-		return err
-	}
-	err := res.reader.Each(ctx, gvk, namespace, options, do)
-	if err != nil && !isAbsent(err) {
-		err = res.recordFailure(gvk.GroupKind(), err)
-	}
-
-	return err
+	return res.try(gvk.GroupKind(), isAbsent, func() error { return res.reader.Each(ctx, gvk, namespace, options, do) })
 }
 
 // fetch is a Reader's Get that does not try a kind again that can't be read.
-func (res *Resolver) fetch(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error) {
-	gk := r.GroupVersionKind().GroupKind()
-	if err := res.failure(gk); err != nil {
-		return nil, err
-	}
-	u, err := res.reader.Get(ctx, r)
-	if err != nil && !isAbsent(err) && !isRefused(err) {
-		err = res.recordFailure(gk, err)
-	}
+func (res *Resolver) fetch(ctx context.Context, r xp.Ref) (u *unstructured.Unstructured, err error) {
+	err = res.try(r.GroupVersionKind().GroupKind(), concernsOne, func() (err error) {
+		u, err = res.reader.Get(ctx, r)
+
+		return err
+	})
 
 	return u, err
 }
@@ -142,19 +130,20 @@ func (res *Resolver) checkReadable(ctx context.Context, r xp.Ref) error {
 	if err := res.failure(gk); err != nil {
 		return err
 	}
-	if _, tried := res.checkedKinds.Get(gk); tried || !xp.IsCustomGroup(gk.Group) || xp.IsCrossplaneGroup(gk.Group) {
+	if !xp.IsCustomGroup(gk.Group) || xp.IsCrossplaneGroup(gk.Group) || !res.isFirst(gk) {
 		return nil
 	}
-	res.checkedKinds.Add(gk, true)
 	v, err := res.reader.Versions(ctx, gk)
 	if err != nil || !v.Converts(gvk.Version) {
 		return nil //nolint:nilerr // The list is good enough.
 	}
-	if _, err := res.reader.Get(ctx, r); xp.IsConversion(err) {
-		return res.recordFailure(gk, err)
+	_, err = res.reader.Get(ctx, r)
+	if !xp.IsConversion(err) {
+		return nil
 	}
+	res.failed.Add(gk, err)
 
-	return nil
+	return err
 }
 
 // isAbsent reports whether an error means that an object or its kind does not exist.
@@ -162,8 +151,8 @@ func isAbsent(err error) bool {
 	return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || apierrors.IsMethodNotSupported(err)
 }
 
-// isRefused reports whether an error concerns the request only, and no other object of the kind: a
-// tenant can write any name.
-func isRefused(err error) bool {
-	return apierrors.IsBadRequest(err) || apierrors.IsInvalid(err)
+// concernsOne reports whether an error concerns no other object of the kind: a tenant can write any
+// name.
+func concernsOne(err error) bool {
+	return isAbsent(err) || apierrors.IsBadRequest(err) || apierrors.IsInvalid(err)
 }

@@ -2,6 +2,7 @@ package backupitem
 
 import (
 	"context"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,28 +23,26 @@ func (res *Resolver) leftovers(ctx context.Context, f *found, xr xp.Composite) {
 	}
 	listed := xp.IDs(refs)
 	usages := res.usages(ctx, xr.GetNamespace())
-	for _, u := range usages.unread {
-		f.unknown = append(f.unknown, gap{
-			of: xp.RefTo(xr.Unstructured), what: u.kind,
-			why: reason.RelatedNotRead.Messagef("%s can't be listed: %v. The warnings lack those that the XR left behind. To look for them, run: %s",
-				u.kind, u.err, xp.NewCommand("kubectl", "get").On(u.kind).Word("-A")),
-		})
+	for _, w := range usages.unread {
+		f.note(xr.Unstructured, w.to, w.why)
 	}
-	for _, u := range usages.controlled[xr.GetUID()] {
+	left := usages.controlled[xr.GetUID()]
+	if _, composed := xp.Controller(xr.Unstructured); !composed { // The label names the XR at the top of the tree.
+		left = slices.Concat(left, usages.lost[xr.GetName()])
+	}
+	for _, u := range left {
+		_, controlled := xp.Controller(u)
+		why := ""
 		switch {
 		case u.GetDeletionTimestamp() != nil:
-			f.addLeftover(xr, u, deletedUsage)
-		case !listed[xp.RefTo(u).ID()]:
-			f.addLeftover(xr, u, "its XR composed it and no longer lists it, so a restore leaves it out")
+			why = "it is being deleted, so Velero does not back it up"
+		case controlled && !listed[xp.RefTo(u).ID()]:
+			why = "its XR composed it and no longer lists it, so a restore leaves it out"
+		default:
+			continue
 		}
-	}
-	if _, composed := xp.Controller(xr.Unstructured); composed {
-		return // The label names the XR at the top of the tree.
-	}
-	for _, u := range usages.lost[xr.GetName()] {
-		if u.GetDeletionTimestamp() != nil {
-			f.addLeftover(xr, u, deletedUsage)
-		}
+		f.note(xr.Unstructured, xp.String(u), reason.UsageLeftBehind.Messagef("%s is left behind: %s. It protects %s. If that is not in use, run: %s",
+			xp.String(u), why, xp.Protected(u), xp.ClearUsage(u)))
 	}
 }
 
@@ -52,14 +51,8 @@ func (res *Resolver) leftovers(ctx context.Context, f *found, xr xp.Composite) {
 type composedUsages struct {
 	controlled map[types.UID][]*unstructured.Unstructured
 	lost       map[string][]*unstructured.Unstructured
-	// unread are the kinds of Usages that could not be listed.
-	unread []unlisted
-}
-
-// unlisted is a kind that could not be listed, as kubectl names it.
-type unlisted struct {
-	kind string
-	err  error
+	// unread is of the kinds of Usages that could not be listed.
+	unread []warning
 }
 
 func (c composedUsages) add(u *unstructured.Unstructured) {
@@ -80,7 +73,9 @@ func (res *Resolver) usages(ctx context.Context, namespace string) composedUsage
 		all := composedUsages{controlled: map[types.UID][]*unstructured.Unstructured{}, lost: map[string][]*unstructured.Unstructured{}}
 		for _, gk := range xp.UsageKinds() {
 			if err := res.usagesOf(ctx, gk, namespace, all.add); err != nil {
-				all.unread = append(all.unread, unlisted{kind: gk.String(), err: err})
+				all.unread = append(all.unread, warning{to: gk.String(), why: reason.RelatedNotRead.Messagef(
+					"%s can't be listed: %v. The warnings lack those that the XR left behind. To look for them, run: %s",
+					gk, err, xp.NewCommand("kubectl", "get").On(gk.String()).Word("-A"))})
 			}
 		}
 
@@ -100,13 +95,4 @@ func (res *Resolver) usagesOf(ctx context.Context, gk schema.GroupKind, namespac
 	}
 
 	return res.each(ctx, gvk, namespace, metav1.ListOptions{LabelSelector: xp.LabelComposite}, do)
-}
-
-// deletedUsage is why a Usage that is being deleted does not come back.
-const deletedUsage = "it is being deleted, so Velero does not back it up"
-
-// addLeftover records a Usage to warn of.
-func (f *found) addLeftover(xr xp.Composite, usage *unstructured.Unstructured, why string) {
-	f.left = append(f.left, warning{of: xp.RefTo(xr.Unstructured), to: xp.RefTo(usage), why: reason.UsageLeftBehind.Messagef(
-		"%s. It protects %s. If that is not in use, run: %s", why, xp.Protected(usage), xp.ClearUsage(usage))})
 }

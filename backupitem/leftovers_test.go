@@ -78,8 +78,9 @@ func TestLeftovers(t *testing.T) {
 				resolver.leftovers(t.Context(), f, xp.CompositeFrom(tc.xr))
 			}
 			got := ""
-			if len(f.left) > 0 {
-				got, _, _ = strings.Cut(f.left[0].why.Text, ", so ")
+			if len(f.notes) > 0 {
+				_, got, _ = strings.Cut(f.notes[0].why.Text, "is left behind: ")
+				got, _, _ = strings.Cut(got, ", so ")
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" || p.lists != 1 {
 				t.Errorf("%s\nafter %d lists: -want, +got:\n%s", tc.reason, p.lists, diff)
@@ -88,8 +89,8 @@ func TestLeftovers(t *testing.T) {
 	}
 	p, namespaced := &protected{cluster: clusterOf(), usages: []*unstructured.Unstructured{usage(xptest.Deleting())}}, &found{}
 	NewResolver(p).leftovers(t.Context(), namespaced, xp.CompositeFrom(xptest.XRV2("x")))
-	if p.lists+len(namespaced.left)+len(namespaced.unknown) > 0 {
-		t.Errorf("a namespaced XR cannot compose a cluster-scoped Usage; after %d lists: %v, %v", p.lists, namespaced.left, namespaced.unknown)
+	if p.lists+len(namespaced.notes) > 0 {
+		t.Errorf("a namespaced XR cannot compose a cluster-scoped Usage; after %d lists: %v", p.lists, namespaced.notes)
 	}
 }
 

@@ -4,12 +4,12 @@ import (
 	"context"
 	"slices"
 
-	"github.com/sirupsen/logrus"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/externalname"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -23,15 +23,17 @@ func (t *Tree) identify(ctx context.Context, u *unstructured.Unstructured, backu
 	}
 	switch identity := xp.IdentityOf(u); identity {
 	case xp.CreatePending:
-		t.warnOfRisk(ctx, u, nil, "is being created, so a restore of this backup holds it until a user has looked for its external resource. Back up again when it "+
-			"is created. If it stays so, look for the external resource in the cloud, and remove its annotation %s", xp.AnnotationCreatePending)
+		t.warnOfRisk(u, "are being created", reason.CreatePending.Messagef("is being created, so a restore of this backup holds it until a user has looked for its "+
+			"external resource. Back up again when it is created. If it stays so, look for the external resource in the cloud, and remove its annotation %s",
+			xp.AnnotationCreatePending))
 	case xp.Unknown, xp.Recoverable:
 		t.identifyUnnamed(ctx, u, identity, backup)
 	case xp.Known:
 		if xp.IsNeverObserved(u) {
-			t.warnOfRisk(ctx, u, nil, "has an external-name, and upjet has found nothing under it yet: its status.atProvider is empty. A restore of this backup lets "+
-				"it only observe until its provider finds its external resource, and creates none, unless the setting %s is false. If there is none, it stays so, and "+
-				"the restore names it. Back up again when it is Ready", setting.NameObserve)
+			t.warnOfRisk(u, "have an external-name under which upjet has found nothing yet", reason.NotObserved.Messagef("has an external-name, and upjet has found "+
+				"nothing under it yet: its status.atProvider is empty. A restore of this backup lets it only observe until its provider finds its external resource, "+
+				"and creates none, unless the setting %s is false. If there is none, it stays so, and the restore names it. Back up again when it is Ready",
+				setting.NameObserve))
 		}
 	case xp.NeverCreated:
 	}
@@ -43,7 +45,8 @@ func (t *Tree) identifyUnnamed(ctx context.Context, u *unstructured.Unstructured
 	gk := u.GroupVersionKind().GroupKind()
 	settings, err := t.settings(backup)
 	if err != nil {
-		unknownSetting(u, "the settings "+setting.NameFromID+" and "+setting.NameUnnamed, err, "The backup ignores them").log(t.log)
+		w := unknownSetting(u, "the settings "+setting.NameFromID+" and "+setting.NameUnnamed, err, "The backup ignores them")
+		w.log(t.log, w.why.About(w.of.String()))
 		settings.NoneKnown = true // A setting may require it.
 	}
 	id, _ := xp.ProviderID(u)
@@ -53,14 +56,17 @@ func (t *Tree) identifyUnnamed(ctx context.Context, u *unstructured.Unstructured
 
 		return
 	}
+	if !known && !name.Chosen {
+		name = externalname.Name{External: id, By: "for all other MRs of its kind"}
+	}
 	if identity == xp.Recoverable {
 		t.identifyByID(ctx, u, id, name, known)
 
 		return
 	}
 	if xp.MayCreate(u) {
-		t.warnOfRisk(ctx, u, nil, "has no external-name, so its external resource is unknown. %s. If no MR of its kind ever has one, add %s to the setting %s",
-			unidentifiedText, gk, setting.NameUnnamed)
+		t.warnOfRisk(u, unnamedText, reason.IdentityMissing.Messagef("has no external-name, so its external resource is unknown. %s. If no MR of its kind ever has "+
+			"one, add %s to the setting %s", unidentifiedText, gk, setting.NameUnnamed))
 	}
 }
 
@@ -72,21 +78,21 @@ func (t *Tree) identifyByID(ctx context.Context, u *unstructured.Unstructured, i
 		if why = t.whyUntrusted(ctx, u, id, name, known); why != "" && known {
 			xp.SetFlag(u, xp.FieldDoubted, true)
 		}
-		if !known {
-			name = externalname.Name{External: id, By: "for all other MRs of its kind"}
-		}
 	}
 	switch {
 	case why == "":
-		t.warnOfRisk(ctx, u, logrus.Fields{fieldName: name.External}, "has no external-name. The backup has it from status.atProvider.id, as %s. Its provider "+
-			"can create a second external resource when it restarts: set its annotation %s to %s", name.By, xp.AnnotationExternalName, name.External)
+		t.warnOfRisk(u, unnamedText+", and the backup has it from their ids", reason.IdentityMissing.Messagef("has no external-name. The backup has it from "+
+			"status.atProvider.id, as %s. Its provider can create a second external resource when it restarts: set its annotation %s to %s", name.By,
+			xp.AnnotationExternalName, name.External))
 		xp.Annotate(u, xp.AnnotationExternalName, name.External)
 	case xp.MayCreate(u):
-		t.warnOfRisk(ctx, u, logrus.Fields{"cause": why}, "has no external-name, and its status.atProvider.id %s may be another name: %s. %s. If the id is the "+
-			"external-name of all MRs of its kind, add %s to the setting %s. If no MR of its kind ever has one, add it to %s", id, why, unidentifiedText, gk,
-			setting.NameFromID, setting.NameUnnamed)
+		t.warnOfRisk(u, unnamedText, reason.IdentityMissing.Messagef("has no external-name, and its status.atProvider.id %s may be another name: %s. %s. If the id "+
+			"is the external-name of all MRs of its kind, add %s to the setting %s. If no MR of its kind ever has one, add it to %s", id, why, unidentifiedText, gk,
+			setting.NameFromID, setting.NameUnnamed))
 	}
 }
+
+const unnamedText = "have no external-name"
 
 // unidentifiedText is what happens to an MR without a sure identity, and the next step.
 const unidentifiedText = "A restore of this backup holds it, and its provider can create a second external resource when it restarts. Set its annotation " +
@@ -99,7 +105,7 @@ func (t *Tree) whyUntrusted(ctx context.Context, u *unstructured.Unstructured, i
 	switch {
 	case err != nil:
 		return "the other MRs of its kind can't be read: " + err.Error()
-	case p.isTaken(id, name.External, known):
+	case p.isTaken(id, name.External):
 		return "another MR of its kind has that external-name"
 	case p.nameless[id] > 1:
 		return "another MR of its kind has the same id"
@@ -128,10 +134,7 @@ type peerNames struct {
 
 // isTaken reports whether another MR manages the external resource. If the external-name is only a
 // part of the ID, several may have it.
-func (p *peerNames) isTaken(id, external string, known bool) bool {
-	if !known {
-		external = id
-	}
+func (p *peerNames) isTaken(id, external string) bool {
 	ids, taken := p.named[external]
 
 	return taken && (external == id || slices.Contains(ids, id) || slices.Contains(ids, ""))

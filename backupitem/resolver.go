@@ -2,7 +2,6 @@ package backupitem
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -21,42 +20,39 @@ import (
 // true of its errors for what does not exist.
 type Reader interface {
 	setting.Source
-	Kinds
 
-	Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error)
-	// Each calls the function for each object of a kind that the options select, in the namespace
-	// or, if that is "", in all.
-	Each(ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, do func(*unstructured.Unstructured)) error
-}
-
-// Kinds know the kinds that a cluster serves.
-type Kinds interface {
 	Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error)
 	// Served returns the version in which a kind is served; ok is false if it is not.
 	Served(gk schema.GroupKind) (gvk schema.GroupVersionKind, ok bool, err error)
 	// Versions returns the versions of a kind's CRD, the zero value if there is none.
 	Versions(ctx context.Context, gk schema.GroupKind) (xp.Versions, error)
+	Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error)
+	// Each calls the function for each object of a kind that the options select, in the namespace
+	// or, if that is "", in all.
+	Each(ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, do func(*unstructured.Unstructured)) error
+	// MakeMarkKey makes the key that signs the marks of holds, unless there is one.
+	MakeMarkKey(ctx context.Context, namespace string) error
 }
 
 // Resolver finds what belongs to an item. It caches what it reads, since the ItemBlockAction and
 // the BackupItemAction need the same, one right after the other.
 type Resolver struct {
 	reader Reader
-	read   *objectCache
-	lists  *lru.Cache
+	// read has the objects that were read last. readBytes is how long those are that were added since
+	// it was empty.
+	read      *lru.Cache
+	readBytes int
+	lists     *lru.Cache
 	// missed counts the objects that were missing in a list.
 	missed *lru.Cache
-	// failed has reasons for failed reads. excludedNamespaces has, by namespace, whether it has
-	// excludeLabel.
-	failed, excludedNamespaces *lru.Cache
-	// checkedKinds are the kinds of which one object was read singly.
-	checkedKinds *lru.Cache
+	// failed has reasons for failed reads.
+	failed *lru.Cache
 	// asked counts how often Velero was asked for a shared item.
 	asked map[xp.Item]int
 	// begun are the items whose backup has begun.
 	begun map[xp.Item]bool
-	// reported are the items that a warning has named last.
-	reported *lru.Cache
+	// seen has the last keys of isFirst.
+	seen *lru.Cache
 	// active has what activates kinds of MRs, and all activation policies.
 	active *lru.Cache
 	// inputsIn are the namespaces that have a list of their own for Secrets that providers read.
@@ -92,9 +88,8 @@ const (
 // NewResolver returns a Resolver for the cluster that the Reader reads.
 func NewResolver(reader Reader) *Resolver {
 	return &Resolver{
-		reader: reader, read: newObjectCache(maxObjects), lists: lru.New(maxLists), missed: lru.New(maxCounters), failed: lru.New(failures),
-		checkedKinds: lru.New(failures), excludedNamespaces: lru.New(maxCounters),
-		asked: map[xp.Item]int{}, begun: map[xp.Item]bool{}, reported: lru.New(maxCounters), inputsIn: map[string]bool{},
+		reader: reader, read: lru.New(maxObjects), lists: lru.New(maxLists), missed: lru.New(maxCounters), failed: lru.New(failures),
+		asked: map[xp.Item]int{}, begun: map[xp.Item]bool{}, seen: lru.New(maxCounters), inputsIn: map[string]bool{},
 		packer: pack.New(), active: lru.New(maxCounters),
 	}
 }
@@ -126,11 +121,8 @@ func (res *Resolver) get(ctx context.Context, r xp.Ref) (*unstructured.Unstructu
 		return nil, err
 	}
 	r = kind.at(r)
-	if u, ok := res.read.get(r.ID()); ok {
+	if u, ok := res.remembered(r); ok {
 		return u, nil
-	}
-	if len(r.Name) > longestName || len(r.Namespace) > longestName {
-		return nil, nil //nolint:nilnil // nil means that there is none.
 	}
 	u, err := res.fetch(ctx, r)
 	if isAbsent(err) {
@@ -144,22 +136,6 @@ func (res *Resolver) get(ctx context.Context, r xp.Ref) (*unstructured.Unstructu
 	return u, nil
 }
 
-// remember caches an object without what no caller reads: data, managedFields, and the status but
-// for its conditions.
-func (res *Resolver) remember(u *unstructured.Unstructured) {
-	kept := &unstructured.Unstructured{Object: maps.Clone(u.Object)}
-	for _, unread := range []string{"status", "data", "stringData", "binaryData"} {
-		delete(kept.Object, unread)
-	}
-	keepConditions(kept, u)
-	if metadata, ok := u.Object["metadata"].(map[string]any); ok {
-		metadata = maps.Clone(metadata)
-		delete(metadata, "managedFields")
-		kept.Object["metadata"] = metadata
-	}
-	res.read.put(kept)
-}
-
 // A listKey identifies a list.
 type listKey struct {
 	schema.GroupKind
@@ -171,7 +147,7 @@ type listKey struct {
 // listed returns one of many objects of a kind, which one list reads as the options select. An
 // object that is missing there is read singly. It returns nil as get does.
 func (res *Resolver) listed(ctx context.Context, f *found, r xp.Ref, options metav1.ListOptions) (*unstructured.Unstructured, error) {
-	if u, ok := res.read.get(r.ID()); ok {
+	if u, ok := res.remembered(r); ok {
 		return u, nil
 	}
 	u, err := res.findInList(ctx, r, r.Namespace, options)
@@ -200,8 +176,12 @@ func (res *Resolver) countMiss(key listKey) int {
 }
 
 // findInList returns an object if it is in the list of a namespace, or of all if that is "", that
-// the options select; else nil.
+// the options select; else nil. A client refuses the list of an invalid namespace, which a tenant
+// can write: the kind would look broken.
 func (res *Resolver) findInList(ctx context.Context, r xp.Ref, namespace string, options metav1.ListOptions) (*unstructured.Unstructured, error) {
+	if !xp.IsValidName(r.Namespace, r.Name) {
+		return nil, nil //nolint:nilnil // nil means that there is none.
+	}
 	objects, err := res.readList(ctx, r.GroupVersionKind(), namespace, options)
 	packed, ok := objects[r.ID()]
 	if err != nil || !ok {
@@ -286,6 +266,16 @@ func (res *Resolver) due(items, shared []xp.Item) []xp.Item {
 
 		return res.asked[i] > maxRequests
 	})
+}
+
+// isFirst reports whether something that thousands of items have in common comes for the first time.
+func (res *Resolver) isFirst(key any) bool {
+	res.mu.Lock()
+	defer res.mu.Unlock()
+	_, seen := res.seen.Get(key)
+	res.seen.Add(key, true)
+
+	return !seen
 }
 
 // item returns a live object as Velero names it. ok is false if that is unknown, which f records.

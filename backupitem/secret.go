@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -13,7 +12,7 @@ import (
 )
 
 // secret adds the Secret in which an object publishes its connection details, if the object
-// controls it. It does not warn if a Secret in the object's own namespace is not published yet.
+// controls it.
 func (res *Resolver) secret(ctx context.Context, f *found, u *unstructured.Unstructured) {
 	ref, ok := xp.SecretRef(u)
 	if !ok {
@@ -25,38 +24,35 @@ func (res *Resolver) secret(ctx context.Context, f *found, u *unstructured.Unstr
 
 		return
 	}
-	if s == nil || !xp.Controls(u, s) {
-		f.skipSecret(u, ref, s != nil)
-
-		return
-	}
-	if why := leavesOut(s); !why.IsZero() {
-		f.skip(u, ref, why)
-
-		return
-	}
-	if item, ok := res.item(f, s); ok {
-		f.items = append(f.items, item)
-		f.published[item] = true
+	switch {
+	case s == nil && u.GetNamespace() == ref.Namespace: // It is not published yet.
+	case s == nil || !xp.Controls(u, s):
+		text := xp.String(u) + " does not control it"
+		if u.GetNamespace() != ref.Namespace { // This does not reveal whether the Secret exists.
+			text = "it does not exist, or " + text
+		}
+		f.skip(u, ref, reason.NotLinked.Messagef("%s", text))
+	default:
+		f.takeSecret(u, ref, s)
 	}
 }
 
 // takesSecret reports whether the filters leave the connection secret of an XR or MR in the backup.
 // A claim's is made from its XR's.
-func (f *found) takesSecret(backup *velerov1.Backup) bool {
+func (f *found) takesSecret() bool {
 	ref, ok := xp.SecretRef(f.of)
 	item := secretItem(ref)
 
-	return ok && !xp.IsClaim(f.of) && f.published[item] && slices.Contains(f.items, item) && takesSecrets(backup)
+	return ok && !xp.IsClaim(f.of) && f.published[item] && slices.Contains(f.items, item)
 }
 
-// skipSecret warns of a connection secret that is not the object's own. In another namespace, the
-// warning does not reveal whether the Secret exists.
-func (f *found) skipSecret(u *unstructured.Unstructured, ref xp.Ref, exists bool) {
-	switch {
-	case u.GetNamespace() != ref.Namespace:
-		f.skip(u, ref, reason.NotLinked.Messagef("it does not exist, or %s does not control it", xp.String(u)))
-	case exists:
-		f.skip(u, ref, reason.NotLinked.Messagef("%s does not control it", xp.String(u)))
+// takeSecret adds a Secret, unless Velero leaves it out. It may come from any namespace.
+func (f *found) takeSecret(of *unstructured.Unstructured, ref xp.Ref, s *unstructured.Unstructured) {
+	if why := leavesOut(s); !why.IsZero() {
+		f.skip(of, ref, why)
+
+		return
 	}
+	f.items = append(f.items, secretItem(ref))
+	f.published[secretItem(ref)] = true
 }

@@ -1,3 +1,6 @@
+// Package backupitem has Velero's backup actions, which decide what belongs into a backup with an
+// item; only main imports it. Begin with Tree and Resolver. A link between two objects counts only
+// if both confirm it, so that a tenant can't add another's objects to a backup by naming them.
 package backupitem
 
 import (
@@ -9,9 +12,9 @@ import (
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
 	biav2 "github.com/vmware-tanzu/velero/pkg/plugin/velero/backupitemaction/v2"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -21,55 +24,47 @@ import (
 // writes onto the stored copy what a restore must create first, since a restore action sees neither
 // the backup nor other items.
 type Tree struct {
+	uncalled
+
 	resolver *Resolver
 	log      logrus.FieldLogger
 
-	settings func(of metav1.Object) (setting.Settings, error)
+	readingSettings sync.Once
+	known           setting.Settings
+	settingsErr     error
 	// settingsWarning gives one warning for all MRs that the settings can't be read.
 	settingsWarning sync.Once
-	risks           risks
-	// inStores are the kinds and namespaces of objects that publish in secret stores and were named.
-	inStores sync.Map
-	// makeKey has the key of marks made once.
-	makeKey func(ctx context.Context, velero string)
+	makingKey       sync.Once
+
+	counting sync.Mutex
+	atRisk   map[risk]int
 }
 
 var _ biav2.BackupItemAction = &Tree{}
 
 // NewTree returns the action. It serves one backup.
 func NewTree(resolver *Resolver, log logrus.FieldLogger) *Tree {
-	t := &Tree{resolver: resolver, log: log, makeKey: func(context.Context, string) {}}
-	if resolver != nil {
-		t.settings = once(setting.Of(resolver.reader))
-	}
-
-	return t
+	return &Tree{resolver: resolver, log: log, atRisk: map[risk]int{}}
 }
 
-// once returns settings that are not read again after an error: each item would wait for a timeout.
-func once(settings func(of metav1.Object) (setting.Settings, error)) func(of metav1.Object) (setting.Settings, error) {
-	var mu sync.Mutex
-	var failed error
-
-	return func(of metav1.Object) (s setting.Settings, err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if failed == nil {
-			s, failed = settings(of)
+// settings reads the settings once, also if that fails: each item would wait for a timeout.
+func (t *Tree) settings(backup *velerov1.Backup) (setting.Settings, error) {
+	t.readingSettings.Do(func() {
+		if t.known, t.settingsErr = setting.Of(t.resolver.reader)(backup); t.settingsErr != nil {
+			t.known = setting.Settings{}
 		}
+	})
 
-		return s, failed
-	}
+	return t.known, t.settingsErr
 }
-
-// Name is not called by Velero.
-func (t *Tree) Name() string { return "tree" }
 
 // AppliesTo selects all resources that can be XRs, claims and MRs.
-func (t *Tree) AppliesTo() (velero.ResourceSelector, error) {
+func (t *Tree) AppliesTo() (velero.ResourceSelector, error) { return customResources(), nil }
+
+func customResources() velero.ResourceSelector {
 	include, exclude := xp.CustomResources()
 
-	return velero.ResourceSelector{IncludedResources: include, ExcludedResources: exclude}, nil
+	return velero.ResourceSelector{IncludedResources: include, ExcludedResources: exclude}
 }
 
 // Execute returns the item as it is to be stored, and what to back up with it. It returns no error:
@@ -78,7 +73,7 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	runtime.Unstructured, []velero.ResourceIdentifier, string, []velero.ResourceIdentifier, error,
 ) {
 	ctx, u := context.Background(), &unstructured.Unstructured{Object: item.UnstructuredContent()}
-	t.makeKey(ctx, backup.Namespace)
+	t.makingKey.Do(func() { t.makeKey(ctx, backup.Namespace) })
 	t.resolver.begin(u)
 	found := t.resolver.of(ctx, u)
 	if xp.IsProviderConfig(u) {
@@ -88,7 +83,9 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 		t.inputs(ctx, found, backup)
 	}
 	found.items = slices.Concat(found.shared, found.items)
-	found.reads = t.resolver.unwarned(found.reads, backup)
+	if !includesAll(backup) || !ptr.Deref(backup.Spec.IncludeClusterResources, false) {
+		found.notes = append(found.notes, found.reads...)
+	}
 	beyond := t.resolver.applyFilters(ctx, found, backup)
 	// A tenant's own metadata there would make Velero ignore the backup's filters. Of other objects
 	// it is not this plugin's to remove.
@@ -98,26 +95,35 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	if beyond {
 		xp.Annotate(u, xp.AnnotationMustInclude, "true")
 	}
-	found.note(u)
-	xp.SetFlag(u, xp.FieldPublished, found.takesSecret(backup))
-	found.noteInputs(u)
-	found.warn(t.log)
+	found.writeNotes(u)
+	found.warn(t.log, t.resolver.isFirst)
 	t.identify(ctx, u, backup)
 	t.noteUIDs(ctx, u)
 	t.warnOfUIDs(found.composed)
 	t.warnOfMissingXR(ctx, u, backup)
-	t.warnOfStore(ctx, u)
+	t.warnOfStore(u)
 
 	return u, identifiers(t.resolver.due(found.items, found.shared)), "", nil, nil
 }
 
-// Progress is not called: the action starts no operation.
-func (t *Tree) Progress(string, *velerov1.Backup) (velero.OperationProgress, error) {
+// makeKey has the key made that signs the marks of holds, so that the command hold can sign with it
+// and needs no right to create a Secret. A backup does not depend on the key.
+func (t *Tree) makeKey(ctx context.Context, namespace string) {
+	if err := t.resolver.reader.MakeMarkKey(ctx, namespace); err != nil {
+		t.log.WithError(err).Info("The command hold needs the right to make the key that signs the marks of holds, or another backup that makes it")
+	}
+}
+
+// uncalled has the methods of an action that Velero does not call, since it starts no operation.
+type uncalled struct{}
+
+func (uncalled) Name() string { return "" }
+
+func (uncalled) Progress(string, *velerov1.Backup) (velero.OperationProgress, error) {
 	return velero.OperationProgress{}, biav2.AsyncOperationsNotSupportedError()
 }
 
-// Cancel has nothing to cancel.
-func (t *Tree) Cancel(string, *velerov1.Backup) error { return nil }
+func (uncalled) Cancel(string, *velerov1.Backup) error { return nil }
 
 func identifiers(items []xp.Item) []velero.ResourceIdentifier {
 	var ids []velero.ResourceIdentifier

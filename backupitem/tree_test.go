@@ -11,6 +11,7 @@ import (
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -112,7 +113,7 @@ func TestTreeOfAnythingElse(t *testing.T) {
 }
 
 func TestTreeHasNoOperations(t *testing.T) {
-	tree := NewTree(nil, nil)
+	tree := NewTree(NewResolver(clusterOf()), nil)
 	if _, err := tree.Progress("id", nil); err == nil {
 		t.Error("want an error for an operation that was never started")
 	}
@@ -152,6 +153,25 @@ func TestTreeKeepsAnnotationsOfOthers(t *testing.T) {
 			got := (&unstructured.Unstructured{Object: stored.UnstructuredContent()}).GetAnnotations()
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestTreeHasTheMarkKeyMade(t *testing.T) {
+	for name, failure := range map[string]error{"Made": nil, "Failed": errors.New("forbidden")} {
+		t.Run(name, func(t *testing.T) {
+			log, _ := logtest.NewNullLogger()
+			c := clusterOf()
+			c.keyErr = failure
+			tree := NewTree(NewResolver(c), log)
+			for range 2 {
+				if _, _, _, _, err := tree.Execute(xptest.XR("x"), &velerov1.Backup{ObjectMeta: metav1.ObjectMeta{Namespace: "velero"}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff([]string{"velero"}, c.made); diff != "" {
+				t.Errorf("a backup has the key made once, and goes on without it: -want, +got:\n%s", diff)
 			}
 		})
 	}

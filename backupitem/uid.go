@@ -4,9 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/sirupsen/logrus"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -18,37 +16,30 @@ func (t *Tree) noteUIDs(ctx context.Context, u *unstructured.Unstructured) {
 	if !xp.IsComposed(u) || !xp.HasUID(u) {
 		return
 	}
-	above := t.resolver.above(ctx, u)
-	uids := make([]types.UID, 0, len(above))
-	for _, o := range above {
-		uids = append(uids, o.UID)
-	}
-	fields := xp.UIDFields(u, uids...)
 	var noted []xp.UIDOwner
 	var paths []string
-	for _, o := range above {
-		has := false
+	for _, o := range t.resolver.above(ctx, u) {
+		fields := xp.UIDFields(u, o.UID)
 		for _, f := range fields {
-			if f.UID != o.UID {
-				continue
-			}
-			has = true
 			if f.IsIdentity(u) || f.NamesSecret() && !o.IsXR {
 				paths = append(paths, f.Path)
 			}
 		}
-		if has {
+		if len(fields) > 0 {
 			noted = append(noted, o.UIDOwner)
 		}
 	}
 	xp.SetUIDOwners(u, noted)
 	if len(paths) > 0 && (xp.IsManaged(u) || xp.IsComposite(u)) {
-		t.warnOfUID(u, reason.UIDInIdentity.Messagef("%s has a UID in its %s: that of an XR or claim above it. A restored one has another, and Crossplane would "+
-			"write that there, so a restore of this backup holds the XR until a user releases it. %s", xp.String(u), strings.Join(paths, " and its "), insteadOfUID))
+		t.warnOfRisk(u, uidText, reason.UIDInIdentity.Messagef("has a UID in its %s: that of an XR or claim above it. A restored one has another, and Crossplane "+
+			"would write that there, so a restore of this backup holds the XR until a user releases it. %s", strings.Join(paths, " and its "), insteadOfUID))
 	}
 }
 
-const insteadOfUID = "Let the Composition take the value from a name, the namespace, or a label or field of the XR that has the old value, then back up again"
+const (
+	uidText      = "have a UID in them that a restore changes"
+	insteadOfUID = "Let the Composition take the value from a name, the namespace, or a label or field of the XR that has the old value, then back up again"
+)
 
 // An aboveItem is an XR above a composed object, or a claim.
 type aboveItem struct {
@@ -87,8 +78,8 @@ func (res *Resolver) above(ctx context.Context, u *unstructured.Unstructured) []
 func (t *Tree) warnOfUIDs(composed []*unstructured.Unstructured) {
 	for _, u := range composed {
 		if paths := immutableUIDs(u); len(paths) > 0 {
-			t.warnOfUID(u, reason.UIDInImmutable.Messagef("%s has the UID of its XR in its %s, which can't be changed. A restored XR has another UID, so Crossplane "+
-				"can't reconcile it until a user deletes that object. %s", xp.String(u), strings.Join(paths, " and its "), insteadOfUID))
+			t.warnOfRisk(u, uidText, reason.UIDInImmutable.Messagef("has the UID of its XR in its %s, which can't be changed. A restored XR has another UID, so "+
+				"Crossplane can't reconcile it until a user deletes that object. %s", strings.Join(paths, " and its "), insteadOfUID))
 		}
 	}
 }
@@ -114,21 +105,4 @@ func immutableUIDs(u *unstructured.Unstructured) []string {
 	}
 
 	return paths
-}
-
-// warnOfUID warns of an object, and above mostAtRisk of a kind only once of all others.
-func (t *Tree) warnOfUID(u *unstructured.Unstructured, m reason.Message) {
-	gk := u.GroupVersionKind().GroupKind()
-	fields := logrus.Fields{"object": xp.String(u)}
-	switch n := t.risks.add(riskKey{GroupKind: gk, risk: m.Code}); {
-	case n <= mostAtRisk:
-		warn(t.log, fields, m)
-
-		return
-	case n == mostAtRisk+1:
-		warn(t.log, logrus.Fields{"kind": gk.String()}, m.Code.Messagef("More than %d objects of %s have a UID in them that a restore changes. This backup warns of "+
-			"%d of them by name, and logs each other as information. To list all that are in the backup, run: %s", mostAtRisk, gk, mostAtRisk,
-			xp.NewCommand(xp.Program, "inspect")))
-	}
-	write(t.log, logrus.InfoLevel, fields, m)
 }

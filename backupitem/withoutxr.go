@@ -28,19 +28,10 @@ func (t *Tree) warnOfMissingXR(ctx context.Context, u *unstructured.Unstructured
 		return
 	}
 	const held = "A restore holds what it composes until an XR controls that, or a user releases it"
-	key := riskKey{GroupKind: r.GroupVersionKind().GroupKind(), risk: reason.XRNotRestored}
-	fields, level := logrus.Fields{"object": xp.String(u), "reference": r.Kind + " " + r.Name, "cause": why.Text}, logrus.WarnLevel
-	switch n := t.risks.add(key); {
-	case n == mostAtRisk+1:
-		warn(t.log, logrus.Fields{"kind": key.String()}, key.risk.Messagef("The backup leaves out more than %d XRs of %s, and has what they compose. Its log names "+
-			"each other as information. %s", mostAtRisk, key.GroupKind, held))
-
-		fallthrough
-	case n > mostAtRisk:
-		level = logrus.InfoLevel
-	}
-	write(t.log, level, fields, key.risk.Messagef("%s %s is not in the backup, which has what it composes, such as %s: %s. %s", r.Kind, r.Name, xp.String(u),
-		why.Text, held))
+	t.warnFew(risk{GroupKind: r.GroupVersionKind().GroupKind(), what: "are not in the backup, which has what they compose"},
+		logrus.Fields{"object": xp.String(u), "reference": r.Kind + " " + r.Name, "cause": why.Text},
+		reason.XRNotRestored.Messagef("%s %s is not in the backup, which has what it composes, such as %s: %s. %s",
+			r.Kind, r.Name, xp.String(u), why.Text, held), held)
 }
 
 // missingXR returns why a backup leaves out the XR that an owner reference means, none if it does
@@ -109,28 +100,21 @@ func (res *Resolver) hasBegun(i xp.Item) bool {
 // excluded returns why the filters of a backup leave out an XR, none if they do not. Its claim or
 // its own XR can request it despite some of them.
 func (res *Resolver) excluded(ctx context.Context, i xp.Item, xr *unstructured.Unstructured, backup *velerov1.Backup) reason.Message {
-	f := newFound(xr)
-	f.items = []xp.Item{i}
-	res.applyFilters(ctx, f, backup)
-	if len(f.items) == 0 && len(f.warnings.first) > 0 {
-		return f.warnings.first[0].why
+	if why := res.exclusion(ctx, i, false, backup); !why.IsZero() {
+		return why
 	}
 	_, claimed := xp.CompositeFrom(xr).ClaimRef()
 	_, composed := xp.Controller(xr)
 	switch s := backup.Spec; {
 	case claimed, composed:
 		return reason.Message{}
-	case i.Namespace == "" && s.IncludeClusterResources == nil && len(s.IncludedClusterScopedResources) == 0 && !includesAll(s.IncludedNamespaces):
+	case i.Namespace == "" && s.IncludeClusterResources == nil && len(s.IncludedClusterScopedResources) == 0 && !includesAll(backup):
 		return reason.ExcludedByFilter.Messagef("it is cluster-scoped, and the backup is of namespaces. To include it, add --include-cluster-resources=true")
 	case selective(backup) && !selects(backup, xr):
 		return reason.ExcludedByFilter.Messagef("the backup does not select its labels. To include it, label it, then back up again")
 	default:
 		return reason.Message{}
 	}
-}
-
-func includesAll(namespaces []string) bool {
-	return len(namespaces) == 0 || len(namespaces) == 1 && namespaces[0] == "*"
 }
 
 // selects reports whether a backup's label selectors match an object. Velero refuses invalid ones.

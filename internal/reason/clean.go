@@ -2,7 +2,6 @@ package reason
 
 import (
 	"fmt"
-	"reflect"
 	"regexp"
 	"strings"
 	"unicode"
@@ -24,11 +23,7 @@ var breaks = regexp.MustCompile(` *\n[ \n]*`)
 // Clean returns a string as one line of printable characters. A replacement character stands for
 // each other one.
 func Clean(s string) string {
-	printable := true
-	for n := range len(s) {
-		printable = printable && s[n] >= ' ' && s[n] < unicode.MaxASCII
-	}
-	if printable {
+	if !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c >= unicode.MaxASCII }) {
 		return s
 	}
 	s = strings.Map(func(c rune) rune {
@@ -65,23 +60,13 @@ func clipped(args []any) []any {
 	parts := make([]any, len(args))
 	for n, arg := range args {
 		parts[n] = arg
-		value := reflect.ValueOf(arg)
-		if value.Kind() == reflect.Pointer && value.IsNil() {
+		text := fmt.Sprint(arg)
+		if len(text) <= longestPart {
 			continue
 		}
-		switch v := arg.(type) {
-		case error:
-			if len(v.Error()) > longestPart {
-				parts[n] = shortError{error: v}
-			}
-		case fmt.Stringer:
-			if s := v.String(); len(s) > longestPart {
-				parts[n] = Clip(s, longestPart)
-			}
-		default:
-			if value.Kind() == reflect.String && value.Len() > longestPart {
-				parts[n] = Clip(value.String(), longestPart)
-			}
+		parts[n] = Clip(text, longestPart)
+		if err, ok := arg.(error); ok {
+			parts[n] = shortError{error: err}
 		}
 	}
 

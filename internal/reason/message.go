@@ -72,11 +72,9 @@ func (c Code) Errorf(format string, args ...any) error {
 
 // CodeOf returns the code of an error, the outermost of those that it wraps; "" if it has none.
 func CodeOf(err error) Code {
-	if c, ok := errors.AsType[coded](err); ok {
-		return c.code
-	}
+	c, _ := errors.AsType[coded](err)
 
-	return ""
+	return c.code
 }
 
 // ErrorMessage returns the Message of an error.

@@ -28,48 +28,37 @@ type Reason struct {
 	Cure       string `json:"cure"`
 }
 
+// URL returns the address of the reason in the documentation.
+func (r Reason) URL() string {
+	return "https://github.com/crossplane-contrib/velero-plugin-for-crossplane/blob/main/docs/messages.md#" + string(r.Code)
+}
+
 // A Group is where a user sees a reason.
 type Group string
 
 // The groups, in the order of reasons.yaml. Each has a table in the documentation.
 const (
-	// Report are the problems of inspect and validate.
-	Report Group = "report"
-	// Hold are what a held object waits for, and why it stays held: in the description of an
-	// operation, in the mark and in Events.
-	Hold Group = "hold"
-	// Restore and Backup are warnings and errors of a restore or backup, in its log and in the
-	// descriptions of its operations.
+	Report  Group = "report"
+	Hold    Group = "hold"
 	Restore Group = "restore"
 	Backup  Group = "backup"
-	// Setting are settings that are not valid.
 	Setting Group = "setting"
-	// Release and Command are what these commands, and all others, refuse or warn of.
 	Release Group = "release"
 	Command Group = "command"
 )
 
-// Place returns where a user sees the reasons of the group.
-func (g Group) Place() string {
-	switch g {
-	case Report:
-		return "problems of inspect and validate"
-	case Hold:
-		return "description of a restore's operations, Events, the mark of a hold"
-	case Restore:
-		return "log of a restore, description of its operations"
-	case Backup:
-		return "log of a backup"
-	case Setting:
-		return "log of a backup or restore, settings"
-	case Release:
-		return "output of release"
-	case Command:
-		return "output of all commands"
-	default:
-		return string(g)
-	}
+var places = map[Group]string{ //nolint:gochecknoglobals // It is constant.
+	Report:  "problems of inspect and validate",
+	Hold:    "description of a restore's operations, Events, the mark of a hold",
+	Restore: "log of a restore, description of its operations",
+	Backup:  "log of a backup",
+	Setting: "log of a backup or restore, settings",
+	Release: "output of release",
+	Command: "output of all commands",
 }
+
+// Place returns where a user sees the reasons of the group.
+func (g Group) Place() string { return places[g] }
 
 //go:embed reasons.yaml
 var file []byte

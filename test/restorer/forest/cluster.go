@@ -67,6 +67,9 @@ func (c *Cluster) Settings(context.Context, string) (map[string]string, error) {
 	return c.settings, nil
 }
 
+// MakeMarkKey makes nothing: the forest's marks are signed otherwise.
+func (c *Cluster) MakeMarkKey(context.Context, string) error { return nil }
+
 // Get returns a copy of an object.
 func (c *Cluster) Get(_ context.Context, r xp.Ref) (*unstructured.Unstructured, error) {
 	_, namespaced, err := c.Resource(r.GroupVersionKind())
