@@ -90,6 +90,7 @@ type release struct {
 	pause, settle time.Duration
 
 	cluster *live.Cluster
+	survey  *live.Survey
 	adopter *live.Adopter
 	// key verifies which marks the plugin wrote.
 	key   adoption.Key
@@ -153,17 +154,16 @@ func isTerminal(stream any) bool {
 
 func (r *release) run(ctx context.Context, cluster *live.Cluster) error {
 	r.cluster = cluster
-	survey, err := r.survey(ctx)
-	if err != nil {
+	if err := r.observe(ctx); err != nil {
 		return err
 	}
-	if r.holds, err = r.find(survey); err != nil {
+	if err := r.find(); err != nil {
 		return err
 	}
-	if err := r.checkScope(ctx, survey); err != nil {
+	if err := r.checkScope(ctx); err != nil {
 		return err
 	}
-	r.busy = slices.DeleteFunc(slices.Sorted(maps.Keys(survey.Restores)), func(name string) bool { return !diagnosis.IsUnderWay(survey.Restores[name].Phase) })
+	var err error
 	if r.key, err = r.readKey(ctx); err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func (r *release) run(ctx context.Context, cluster *live.Cluster) error {
 		return err
 	}
 	if r.dryRun {
-		err = r.preview(ctx, survey)
+		err = r.preview(ctx)
 	} else {
 		err = r.lift(ctx)
 	}
@@ -179,7 +179,7 @@ func (r *release) run(ctx context.Context, cluster *live.Cluster) error {
 		return err
 	}
 
-	return r.printReport(survey, err)
+	return r.printReport(err)
 }
 
 // readKey reads the key that verifies marks. Without one (Velero's namespace was created again) it
@@ -228,23 +228,31 @@ func (r *release) confirmUnmoved(ctx context.Context) error {
 	return nil
 }
 
-func (r *release) survey(ctx context.Context) (*live.Survey, error) {
-	s, err := r.cluster.Survey(ctx, live.Scope{Namespace: r.namespace, Velero: r.velero})
-	if err != nil || r.namespace != "" {
-		return s, err
+// observe reads the cluster.
+func (r *release) observe(ctx context.Context) (err error) {
+	if r.survey, err = r.cluster.Survey(ctx, live.Scope{Namespace: r.namespace, Velero: r.velero}); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.survey.Restores)) {
+		if diagnosis.IsUnderWay(r.survey.Restores[name].Phase) {
+			r.busy = append(r.busy, name)
+		}
+	}
+	if r.namespace != "" {
+		return nil
 	}
 	schedules, err := r.cluster.Schedules(ctx)
 	for _, u := range schedules {
-		s.Add(u)
+		r.survey.Add(u)
 	}
 
-	return s, err
+	return err
 }
 
-func (r *release) printReport(survey *live.Survey, timeout error) error {
+func (r *release) printReport(timeout error) error {
 	rep := &report.Report{Kind: report.KindRelease, Source: r.cluster.Name(), Time: time.Now().UTC().Truncate(time.Second), Releases: []report.Release{}}
 	restores := sets.New[string]()
-	if _, ok := survey.Restores[r.restore]; ok {
+	if _, ok := r.survey.Restores[r.restore]; ok {
 		restores.Insert(r.restore)
 	}
 	for _, h := range r.holds.all {
@@ -252,7 +260,7 @@ func (r *release) printReport(survey *live.Survey, timeout error) error {
 		rep.Releases = append(rep.Releases, h.Release)
 		restores.Insert(h.Restore)
 	}
-	rep.Restores = restoresNamed(survey, restores)
+	rep.Restores = restoresNamed(r.survey, restores)
 	rep.Assemble(nil, r.holds.problems())
 	if err := r.print(rep, r.out); err != nil {
 		return err

@@ -13,7 +13,6 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -43,32 +42,32 @@ type holds struct {
 	byID map[xp.ID]*held
 }
 
-// find returns the held objects that the arguments select.
-func (r *release) find(s *live.Survey) (*holds, error) {
-	f := &finder{release: r, survey: s, holds: &holds{byID: map[xp.ID]*held{}}}
-	for _, root := range s.Trees() {
-		f.visit(root, false)
+// find finds the held objects that the arguments select.
+func (r *release) find() error {
+	r.holds = &holds{byID: map[xp.ID]*held{}}
+	for _, root := range r.survey.Trees() {
+		r.visit(root, false)
 	}
 	found := sets.New[string]()
-	for _, u := range s.All() {
+	for _, u := range r.survey.All() {
 		ref := xp.RefTo(u)
 		found.Insert(ref.Path())
-		if f.holds.byID[ref.ID()] == nil && xp.IsSchedule(u) {
-			f.add(u, slices.Contains(r.names, ref.Path()))
+		if r.holds.byID[ref.ID()] == nil && xp.IsSchedule(u) {
+			r.add(u, slices.Contains(r.names, ref.Path()))
 		}
 	}
 	for _, name := range r.names {
 		if !found.Has(name) {
-			return nil, reason.NotFound.Errorf("cannot find %s: there is no claim, XR, managed resource, CronOperation or WatchOperation of this name. "+howToName, name)
+			return reason.NotFound.Errorf("cannot find %s: there is no claim, XR, managed resource, CronOperation or WatchOperation of this name. "+howToName, name)
 		}
 	}
 
-	return f.holds, nil
+	return nil
 }
 
 // checkScope fails if nothing is held, and the Restore or the namespace that was asked for does not
 // exist. A Restore that is gone has existed if an object has its label.
-func (r *release) checkScope(ctx context.Context, survey *live.Survey) error {
+func (r *release) checkScope(ctx context.Context) error {
 	if len(r.holds.all) > 0 {
 		return nil
 	}
@@ -76,7 +75,7 @@ func (r *release) checkScope(ctx context.Context, survey *live.Survey) error {
 	brought := func(u *unstructured.Unstructured) bool {
 		return xp.Label(u, xp.LabelRestore) == label.GetValidName(name)
 	}
-	if r.restore != "" && !slices.ContainsFunc(survey.All(), brought) {
+	if r.restore != "" && !slices.ContainsFunc(r.survey.All(), brought) {
 		if restore, err := r.cluster.RestoreNamed(ctx, namespace, name); err == nil && restore == nil {
 			return reason.NotFound.Errorf("there is no Restore %s, and nothing that it holds or has restored; velero restore get lists them", r.restore)
 		}
@@ -88,32 +87,25 @@ func (r *release) checkScope(ctx context.Context, survey *live.Survey) error {
 	return nil
 }
 
-type finder struct {
-	*release
-
-	survey *live.Survey
-	holds  *holds
-}
-
 // visit adds the held objects of a tree. named is set if an object above is named. It returns the
 // topmost held object of the tree, if there is a single one.
-func (f *finder) visit(n *report.Node, named bool) *held {
-	u := f.survey.Get(n.Ref)
-	if u == nil || n.State == report.Foreign || f.holds.byID[n.ID()] != nil {
+func (r *release) visit(n *report.Node, named bool) *held {
+	u := r.survey.Get(n.Ref)
+	if u == nil || n.State == report.Foreign || r.holds.byID[n.ID()] != nil {
 		return nil
 	}
-	named = named || slices.Contains(f.names, n.Path())
+	named = named || slices.Contains(r.names, n.Path())
 	var children []*held
 	for _, child := range n.Children {
-		if h := f.visit(child, named); h != nil {
+		if h := r.visit(child, named); h != nil {
 			children = append(children, h)
 		}
 	}
 	// An XR's name selects its claim too.
-	if n.Role == report.RoleClaim && len(n.Children) == 1 && slices.Contains(f.names, n.Children[0].Path()) {
+	if n.Role == report.RoleClaim && len(n.Children) == 1 && slices.Contains(r.names, n.Children[0].Path()) {
 		named = true
 	}
-	h := f.add(u, named)
+	h := r.add(u, named)
 	if h == nil && len(children) == 1 {
 		return children[0]
 	}
@@ -125,17 +117,17 @@ func (f *finder) visit(n *report.Node, named bool) *held {
 }
 
 // add adds an object if it is held and selected. A mark that cannot be read counts as a hold.
-func (f *finder) add(u *unstructured.Unstructured, named bool) *held {
+func (r *release) add(u *unstructured.Unstructured, named bool) *held {
 	hold, err := adoption.HoldOf(u)
 	switch {
-	case err == nil && (hold == nil || f.restore != "" && hold.Restore != f.restore):
+	case err == nil && (hold == nil || r.restore != "" && hold.Restore != r.restore):
 		return nil
-	case !named && (len(f.names) > 0 || err != nil && f.restore != ""):
+	case !named && (len(r.names) > 0 || err != nil && r.restore != ""):
 		return nil
 	}
 	h := &held{Release: report.Release{Object: xp.RefTo(u)}, object: u, hold: hold, schedule: xp.IsSchedule(u), asked: named}
-	f.holds.all = append(f.holds.all, h)
-	f.holds.byID[h.Object.ID()] = h
+	r.holds.all = append(r.holds.all, h)
+	r.holds.byID[h.Object.ID()] = h
 	if err != nil {
 		h.Result, h.excluded, h.Next = report.StillHeld, true, howToRead(err)
 		h.because(unreadable(err))
@@ -147,23 +139,23 @@ func (f *finder) add(u *unstructured.Unstructured, named bool) *held {
 	if since, err := time.Parse(time.RFC3339, hold.Since); err == nil {
 		h.Since = &since
 	}
-	f.classify(h)
+	r.classify(h)
 
 	return h
 }
 
 // classify decides whether release lifts a hold or leaves it alone.
-func (f *finder) classify(h *held) {
+func (r *release) classify(h *held) {
 	hold := h.hold
-	phase, known := f.survey.State.Restores[h.Restore]
+	phase, known := r.survey.State.Restores[h.Restore]
 	if h.Phase = phase; !known && h.Restore != "" {
 		h.Phase = "Gone"
 	}
 	release := xp.ReleaseOf(hold.Restore[strings.Index(hold.Restore, "/")+1:]).String()
 	switch {
-	case f.isUnasked(h):
+	case r.isUnasked(h):
 		h.excluded, h.Code, h.Reason, h.Next = true, codeOfHold(h), adoption.Why(h.object, hold), adoption.HowToRelease(h.object, hold)
-	case f.restore != "", hold.ByCommand:
+	case r.restore != "", hold.ByCommand:
 	case h.Phase == diagnosis.PhaseUnread:
 		h.excluded = true
 		h.because(reason.NotRead.Messagef("its Restore can't be read, so it can be running"))
@@ -182,13 +174,13 @@ func (f *finder) classify(h *held) {
 }
 
 // isUnasked reports whether a hold is lifted only for who asks for it in a way that they did not.
-func (f *finder) isUnasked(h *held) bool {
-	if h.hold.Clone != "" && (!h.asked || !f.force) {
+func (r *release) isUnasked(h *held) bool {
+	if h.hold.Clone != "" && (!h.asked || !r.force) {
 		return true
 	}
-	named := h.asked || h.hold.ByCommand && (f.namespace != "" || f.all)
+	named := h.asked || h.hold.ByCommand && (r.namespace != "" || r.all)
 
-	return (h.schedule || h.quarantined && f.restore == "") && !named
+	return (h.schedule || h.quarantined && r.restore == "") && !named
 }
 
 // codeOfHold returns why release lifts a hold only on request.

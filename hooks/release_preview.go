@@ -12,10 +12,10 @@ import (
 )
 
 // preview sets the results that a release would have. It changes nothing.
-func (r *release) preview(ctx context.Context, s *live.Survey) error {
+func (r *release) preview(ctx context.Context) error {
 	due := r.holds.due()
 	waits := map[*held]string{}
-	plans := s.PlansAfter(ctx, refsOf(slices.DeleteFunc(slices.Clone(due), func(h *held) bool { return !h.quarantined })))
+	plans := r.survey.PlansAfter(ctx, refsOf(slices.DeleteFunc(slices.Clone(due), func(h *held) bool { return !h.quarantined })))
 	for _, h := range due {
 		if h.schedule {
 			h.Result, h.Steps = report.WouldRelease, []string{"give its own settings back"}

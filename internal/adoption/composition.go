@@ -131,10 +131,9 @@ func (t *tree) heldClaim() (*unstructured.Unstructured, *Hold) {
 	if claim == nil {
 		return nil, nil
 	}
-	h, err := t.snapshot.holdOf(claim)
-	if err != nil || h == nil || h.Freed {
-		return nil, nil
+	if h, _ := t.snapshot.holdOf(claim); h != nil && !h.Freed { // An unreadable hold is judged with the claim.
+		return claim, h
 	}
 
-	return claim, h
+	return nil, nil
 }

@@ -36,10 +36,7 @@ const otherXRPatience = 30 * time.Second
 // ownerlessStep returns the step of an MR or a nested XR whose hold has an Owner; the zero value if
 // it has a controller.
 func (s *Snapshot) ownerlessStep(u *unstructured.Unstructured, h *Hold) managedStep {
-	if h.Owner == nil || !xp.IsPaused(u) {
-		return managedStep{}
-	}
-	if _, ok := xp.Controller(u); ok {
+	if _, controlled := xp.Controller(u); controlled || h.Owner == nil || !xp.IsPaused(u) {
 		return managedStep{}
 	}
 	if why, unknown := s.isUnknown(*h.Owner); unknown {

@@ -117,15 +117,13 @@ func (s *Snapshot) missingInput(u *unstructured.Unstructured, h *Hold) reason.Me
 		return reason.Message{}
 	}
 	for _, in := range h.Inputs {
-		if s.Has(in.Ref()) {
-			continue
-		}
-		if why, unknown := s.isUnknown(in.Ref()); unknown {
+		switch why, unknown := s.isUnknown(in.Ref()); {
+		case unknown:
 			return reason.InputSecretMissing.Messagef("its provider reads %s, and Secrets can't be read: %s; %s; %s, and run this with the right to list Secrets",
 				in.Ref(), why, in.without(), in.next())
+		case !s.Has(in.Ref()):
+			return reason.InputSecretMissing.Messagef("%s", in.missing())
 		}
-
-		return reason.InputSecretMissing.Messagef("%s", in.missing())
 	}
 
 	return reason.Message{}

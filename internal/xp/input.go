@@ -3,6 +3,7 @@ package xp
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,21 +19,23 @@ import (
 // Workspace of provider-terraform that with its state, if a backup has noted it: only the
 // ProviderConfig names it.
 func InputSecrets(mr *unstructured.Unstructured) []Ref {
-	refs := notedStates(mr)
+	found := map[Ref]bool{}
 	if r, ok := ReleaseSecret(mr); ok {
-		refs = append(refs, r)
+		found[r] = true
+	}
+	for _, r := range notedStates(mr) {
+		found[r] = true
 	}
 	for _, field := range []string{"forProvider", "initProvider"} {
-		refs = append(refs, secretsNamed(Get[any](mr.Object, "spec", field), mr.GetNamespace())...)
+		collectSecrets(Get[any](mr.Object, "spec", field), mr.GetNamespace(), found)
 	}
-	slices.SortFunc(refs, Ref.Compare)
 
-	return slices.Compact(refs)
+	return slices.SortedFunc(maps.Keys(found), Ref.Compare)
 }
 
-// secretsNamed returns the Secrets that references at any depth name; if a namespace is given, only
+// collectSecrets adds the Secrets that references at any depth name; if a namespace is given, only
 // those in it.
-func secretsNamed(v any, namespace string) (refs []Ref) {
+func collectSecrets(v any, namespace string, into map[Ref]bool) {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, value := range v {
@@ -40,17 +43,15 @@ func secretsNamed(v any, namespace string) (refs []Ref) {
 				continue
 			}
 			if isSecretReference(name) {
-				refs = append(refs, secretsOf(value, namespace)...)
+				addSecrets(value, namespace, into)
 			}
-			refs = append(refs, secretsNamed(value, namespace)...)
+			collectSecrets(value, namespace, into)
 		}
 	case []any:
 		for _, entry := range v {
-			refs = append(refs, secretsNamed(entry, namespace)...)
+			collectSecrets(entry, namespace, into)
 		}
 	}
-
-	return refs
 }
 
 // isSecretReference reports whether a field holds references to Secrets, such as passwordSecretRef
@@ -61,8 +62,8 @@ func isSecretReference(field string) bool {
 	})
 }
 
-// secretsOf returns the Secrets that a reference, or a list of references, names.
-func secretsOf(v any, namespace string) (refs []Ref) {
+// addSecrets adds the Secrets that a reference, or a list of references, names.
+func addSecrets(v any, namespace string, into map[Ref]bool) {
 	entries, ok := v.([]any)
 	if !ok {
 		entries = []any{v}
@@ -70,11 +71,9 @@ func secretsOf(v any, namespace string) (refs []Ref) {
 	for _, entry := range entries {
 		r := RefToSecret(cmp.Or(Get[string](entry, "namespace"), namespace), Get[string](entry, "name"))
 		if r.Namespace != "" && (namespace == "" || namespace == r.Namespace) && IsValidName(r.Namespace, r.Name) {
-			refs = append(refs, r)
+			into[r] = true
 		}
 	}
-
-	return refs
 }
 
 const (
