@@ -175,40 +175,55 @@ func (s *suite) platformOf(t *testing.T, name string, worlds []*world) *stack.Cl
 	return c
 }
 
-// backUpWorlds backs up each world, first those without the plugin.
+// backUpWorlds backs up each world, first those without the plugin, once every MR was reconciled again
+// since all are Ready: what a provider is told only once goes at the second time.
 func (s *suite) backUpWorlds(t *testing.T, worlds []*world) {
 	ctx := t.Context()
+	var with, without []*world
 	for _, w := range worlds {
-		if w.Unplugged {
-			s.backUpWorld(t, w)
-		}
 		if w.alone != nil {
-			s.backUpWorld(t, w.alone)
+			without = append(without, w.alone)
+		}
+		if w.Unplugged {
+			without = append(without, w)
+		} else {
+			with = append(with, w)
 		}
 	}
+	for _, w := range slices.Concat(without, with) {
+		s.complete(t, s.source, w.scene)
+		must(t, w.scene.Change(ctx, s.source))
+		must(t, w.scene.AwaitReady(ctx, s.source))
+	}
+	since := s.now(t)
+	for _, w := range without {
+		s.backUpWorld(t, w, since)
+	}
 	must(t, s.source.UsePlugin(ctx, true))
-	for _, w := range worlds {
-		if !w.Unplugged {
-			s.backUpWorld(t, w)
-		}
+	for _, w := range with {
+		s.backUpWorld(t, w, since)
 	}
 }
 
-// backUpWorld waits until a world is complete, lets happen what happens to it, remembers it and
-// backs it up.
-func (s *suite) backUpWorld(t *testing.T, w *world) {
+// complete waits until a scene is Ready, and deletes what Crossplane has composed twice.
+func (s *suite) complete(t *testing.T, c *stack.Cluster, scene drill.Scene) {
 	t.Helper()
-	ctx := t.Context()
-	must(t, w.scene.AwaitReady(ctx, s.source))
-	pruned, err := w.scene.Prune(ctx, s.source)
+	must(t, scene.AwaitReady(t.Context(), c))
+	pruned, err := scene.Prune(t.Context(), c)
 	must(t, err)
 	if len(pruned) > 0 {
-		t.Logf("Crossplane composed twice, and forgot, of case %s: %v", w.Name, pruned)
-		must(t, w.scene.AwaitReady(ctx, s.source))
+		t.Logf("Crossplane composed twice, and forgot, of case %s: %v", scene.Name, pruned)
+		must(t, scene.AwaitReady(t.Context(), c))
 	}
-	must(t, w.scene.Change(ctx, s.source))
-	must(t, w.scene.AwaitReady(ctx, s.source))
+}
+
+// backUpWorld lets happen what happens to a world, remembers it and backs it up.
+func (s *suite) backUpWorld(t *testing.T, w *world, since int64) {
+	t.Helper()
+	ctx := t.Context()
+	must(t, w.scene.AwaitReads(ctx, s.source, s.cloud, since))
 	s.take(t, s.source, w, w.Made)
+	var err error
 	w.before, err = s.stateOf(ctx, s.source, w.scene)
 	must(t, err)
 	backup, err := w.scene.EndOfBackup(ctx, s.source)
@@ -254,14 +269,17 @@ func (s *suite) makeBystanders(t *testing.T, worlds []*world) {
 		if w.theirs == nil {
 			continue
 		}
-		must(t, w.theirs.scene.AwaitReady(ctx, s.target))
-		pruned, err := w.theirs.scene.Prune(ctx, s.target)
-		must(t, err)
-		if len(pruned) > 0 {
-			must(t, w.theirs.scene.AwaitReady(ctx, s.target))
-		}
+		s.complete(t, s.target, w.theirs.scene)
 		s.take(t, s.target, w, w.Theirs)
+	}
+	since := s.now(t)
+	for _, w := range worlds {
+		if w.theirs == nil {
+			continue
+		}
 		must(t, w.theirs.scene.AwaitReady(ctx, s.target))
+		must(t, w.theirs.scene.AwaitReads(ctx, s.target, s.cloud, since))
+		var err error
 		w.theirs.state, err = s.stateOf(ctx, s.target, w.theirs.scene)
 		must(t, err)
 		if len(w.theirs.state.picture) == 0 {
