@@ -27,17 +27,19 @@ const excludeLabel = velerov1.ExcludeFromBackupLabel
 func (res *Resolver) applyFilters(ctx context.Context, f *found, backup *velerov1.Backup) bool {
 	beyond := false
 	if _, err := res.resourcesOf(ctx, backup); err != nil {
-		f.notes = append(f.notes, warning{of: xp.Ref{Kind: "Backup", Namespace: backup.Namespace, Name: backup.Name}, to: "the resource policy of the backup", once: true,
-			why: reason.RelatedNotRead.Messagef("%v. The warnings lack what it leaves out. Let Velero read it, then back up again", err)})
+		f.notes = append(f.notes, warning{
+			of: xp.Ref{Kind: "Backup", Namespace: backup.Namespace, Name: backup.Name}, to: "the resource policy of the backup", once: true,
+			why: reason.RelatedNotRead.Messagef("%v. The warnings lack what it leaves out. Let Velero read it, then back up again", err),
+		})
 	}
 	f.items = slices.DeleteFunc(f.items, func(i xp.Item) bool {
-		why := res.exclusion(ctx, i, f.published[i], backup)
+		why, once := res.exclusion(ctx, f, i, backup)
 		if why.IsZero() {
 			beyond = beyond || i.Namespace != "" && !included(backup, i.Namespace)
 
 			return false
 		}
-		if !slices.Contains(f.shared, i) || res.isFirst(i) {
+		if !once || res.isFirst(i) {
 			f.skip(f.of, xp.Ref{Kind: i.GroupResource.String(), Namespace: i.Namespace, Name: i.Name}, why)
 		}
 
@@ -50,15 +52,18 @@ func (res *Resolver) applyFilters(ctx context.Context, f *found, backup *velerov
 	return beyond
 }
 
-// exclusion returns why a backup must not have an item, none if it may.
-func (res *Resolver) exclusion(ctx context.Context, i xp.Item, published bool, backup *velerov1.Backup) reason.Message {
-	switch why := res.leftOut(ctx, backup, i, published); {
+// exclusion returns why a backup must not have an item, none if it may, and whether that is said only
+// once in a backup.
+func (res *Resolver) exclusion(ctx context.Context, f *found, i xp.Item, backup *velerov1.Backup) (why reason.Message, once bool) {
+	switch why := res.leftOut(ctx, backup, i, f.published[i]); {
 	case !why.IsZero():
-		return why
+		return why, false
 	case i.Namespace == "" && !ptr.Deref(backup.Spec.IncludeClusterResources, true):
-		return reason.ExcludedByFilter.Messagef("the backup has --include-cluster-resources=false. To restore the tree, back up without that")
+		// Thousands of MRs need what activates their kind.
+		return reason.ExcludedByFilter.Messagef("the backup has --include-cluster-resources=false. To restore the tree, back up without that"),
+			i.GroupResource == xp.ResourceManagedDefinition || i.GroupResource == xp.ResourceActivationPolicy
 	default:
-		return res.filteredOut(ctx, i, backup)
+		return res.filteredOut(ctx, i, backup), slices.Contains(f.shared, i)
 	}
 }
 

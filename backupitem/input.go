@@ -52,11 +52,7 @@ func (t *Tree) inputAt(ctx context.Context, f *found, r xp.Ref, credentials bool
 	switch {
 	case s == nil && xp.IsStateSecret(r.Name):
 	case credentials && err == nil && !isInOtherNamespace(f.of, r):
-		if s == nil {
-			f.skip(f.of, r, reason.InputMissing.Messagef("it does not exist"))
-		} else {
-			f.takeSecret(f.of, r, s)
-		}
+		f.takeInput(r, s)
 		if !comes && xp.IsReleaseSecret(r.Name) {
 			t.resolver.takeRevisions(ctx, f)
 		}
@@ -65,6 +61,15 @@ func (t *Tree) inputAt(ctx context.Context, f *found, r xp.Ref, credentials bool
 	}
 	if err == nil {
 		f.inputs = append(f.inputs, xp.Input{Ref: r, Exists: s != nil, Stored: s != nil && comes && !isExcluded(s)})
+	}
+}
+
+// takeInput takes a Secret that an MR's provider reads, or says that there is none.
+func (f *found) takeInput(r xp.Ref, s *unstructured.Unstructured) {
+	if s == nil {
+		f.skip(f.of, r, reason.InputMissing.Messagef("it does not exist"))
+	} else {
+		f.takeSecret(f.of, r, s)
 	}
 }
 

@@ -32,7 +32,7 @@ func (res *Resolver) leftovers(ctx context.Context, f *found, xr xp.Composite) {
 	}
 	for _, u := range left {
 		_, controlled := xp.Controller(u)
-		why := ""
+		var why string
 		switch {
 		case u.GetDeletionTimestamp() != nil:
 			why = "it is being deleted, so Velero does not back it up"

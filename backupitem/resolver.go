@@ -18,7 +18,7 @@ import (
 
 // A Reader reads the cluster that is backed up. apierrors.IsNotFound and meta.IsNoMatchError are
 // true of its errors for what does not exist.
-type Reader interface {
+type Reader interface { //nolint:interfacebloat // One backup asks one cluster all of this.
 	setting.Source
 
 	Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error)
@@ -61,9 +61,9 @@ type Resolver struct {
 
 	// filters are the backup's resource filters once they were read. policyErr is why they lack
 	// those of its resource policy.
-	filters                       resources
-	policyErr                     error
-	filtering, reportedUnfiltered sync.Once
+	filters   resources
+	policyErr error
+	filtering sync.Once
 
 	// packing protects the packer while lists are unpacked.
 	packing sync.RWMutex

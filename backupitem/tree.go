@@ -12,6 +12,7 @@ import (
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
 	biav2 "github.com/vmware-tanzu/velero/pkg/plugin/velero/backupitemaction/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
@@ -29,6 +30,7 @@ type Tree struct {
 	resolver *Resolver
 	log      logrus.FieldLogger
 
+	settingsOf      func(of metav1.Object) (setting.Settings, error)
 	readingSettings sync.Once
 	known           setting.Settings
 	settingsErr     error
@@ -44,13 +46,13 @@ var _ biav2.BackupItemAction = &Tree{}
 
 // NewTree returns the action. It serves one backup.
 func NewTree(resolver *Resolver, log logrus.FieldLogger) *Tree {
-	return &Tree{resolver: resolver, log: log, atRisk: map[risk]int{}}
+	return &Tree{resolver: resolver, settingsOf: setting.Of(resolver.reader), log: log, atRisk: map[risk]int{}}
 }
 
 // settings reads the settings once, also if that fails: each item would wait for a timeout.
 func (t *Tree) settings(backup *velerov1.Backup) (setting.Settings, error) {
 	t.readingSettings.Do(func() {
-		if t.known, t.settingsErr = setting.Of(t.resolver.reader)(backup); t.settingsErr != nil {
+		if t.known, t.settingsErr = t.settingsOf(backup); t.settingsErr != nil {
 			t.known = setting.Settings{}
 		}
 	})

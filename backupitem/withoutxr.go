@@ -100,7 +100,7 @@ func (res *Resolver) hasBegun(i xp.Item) bool {
 // excluded returns why the filters of a backup leave out an XR, none if they do not. Its claim or
 // its own XR can request it despite some of them.
 func (res *Resolver) excluded(ctx context.Context, i xp.Item, xr *unstructured.Unstructured, backup *velerov1.Backup) reason.Message {
-	if why := res.exclusion(ctx, i, false, backup); !why.IsZero() {
+	if why, _ := res.exclusion(ctx, &found{}, i, backup); !why.IsZero() {
 		return why
 	}
 	_, claimed := xp.CompositeFrom(xr).ClaimRef()

@@ -26,9 +26,10 @@ type DryRunner func(ctx context.Context, b *archive.Backup, c *live.Cluster, res
 // It returns the results of the latter.
 func (i *inspect) dryRun(ctx context.Context, b *archive.Backup, cluster *live.Cluster, r *report.Report) (results []report.ItemResult, err error) {
 	if cluster != nil {
-		if err = i.fullNames(cluster); err != nil {
-			return nil, err
-		}
+		err = i.fullNames(cluster)
+	}
+	if err != nil {
+		return nil, err
 	}
 	steps, empty := &steps{backup: b, positions: map[string]int{}}, i.restore.DeepCopy()
 	empty.Spec.ResourceModifier = nil // Only the cluster has its ConfigMap.
@@ -116,6 +117,18 @@ func orderReason(u *unstructured.Unstructured) string {
 	}
 }
 
+// leftBehind returns the Usages that a problem already says to be left behind.
+func leftBehind(problems []report.Problem) sets.Set[xp.ID] {
+	usages := sets.New[xp.ID]()
+	for _, p := range problems {
+		if p.Code == reason.UsageLeftBehind {
+			usages.Insert(p.Object.ID())
+		}
+	}
+
+	return usages
+}
+
 // applyResults writes the results into the trees and the counts of against. It returns the problems
 // of what the Restore selects, and one for each other item that is refused.
 func applyResults(against *report.DryRunResult, trees []*report.Node, results []report.ItemResult, problems []report.Problem) []report.Problem {
@@ -131,12 +144,7 @@ func applyResults(against *report.DryRunResult, trees []*report.Node, results []
 		}
 	}
 	problems = slices.DeleteFunc(problems, func(p report.Problem) bool { return outcomes[p.Object.ID()].Code == reason.NotSelected })
-	known := sets.New[xp.ID]()
-	for _, p := range problems {
-		if p.Code == reason.UsageLeftBehind {
-			known.Insert(p.Object.ID())
-		}
-	}
+	known := leftBehind(problems)
 	against.Counts = map[report.Action]int{}
 	never, unselected := map[string]int{}, map[string]int{}
 	for _, f := range results {

@@ -209,12 +209,9 @@ func (h *hold) onStep(change adoption.Change) {
 func (h *hold) progress(l *holdLook) {
 	all := l.all()
 	line := fmt.Sprintf("%d of %d objects are quiet", len(all)-len(l.why), len(all))
-	for _, u := range all {
-		if why, waits := l.why[xp.RefTo(u).ID()]; waits {
-			line += "; waiting for " + xp.String(u) + ": " + why.String()
-
-			break
-		}
+	waits := func(u *unstructured.Unstructured) bool { return !l.why[xp.RefTo(u).ID()].IsZero() }
+	if n := slices.IndexFunc(all, waits); n >= 0 {
+		line += "; waiting for " + xp.String(all[n]) + ": " + l.why[xp.RefTo(all[n]).ID()].String()
 	}
 	if line != h.printed {
 		h.printed = line

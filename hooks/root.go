@@ -77,7 +77,8 @@ func Run(ctx context.Context, args []string, p Program) int {
 // printError prints why a command failed and its code, unless its output shows that already.
 func (o *options) printError(err error) {
 	e := &exit{err: err}
-	if errors.As(err, &e); e.err == nil {
+	errors.As(err, &e)
+	if e.err == nil {
 		return
 	}
 	fmt.Fprintln(o.Err, "Error:", messageOf(e.err))

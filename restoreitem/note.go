@@ -58,7 +58,8 @@ func (i *item) logWarning(m reason.Message) bool {
 	if i.warned == nil {
 		i.warned = map[reason.Code]int{}
 	}
-	if i.warned[m.Code]++; i.warned[m.Code] > mostWarnings {
+	i.warned[m.Code]++
+	if i.warned[m.Code] > mostWarnings {
 		return false
 	}
 	withCode(i.log, m).Warn(m)

@@ -117,7 +117,8 @@ func restoreSecretCommand(secret xp.Ref, to string, restore *velerov1.Restore) x
 	if name == "" {
 		from, name = "--from-schedule", restore.Spec.ScheduleName
 	}
-	c := xp.NewCommand("velero", "restore", "create").With(from, name).With("--include-namespaces", secret.Namespace).With("--include-resources", resourceSecrets.Resource)
+	c := xp.NewCommand("velero", "restore", "create").With(from, name).
+		With("--include-namespaces", secret.Namespace).With("--include-resources", resourceSecrets.Resource)
 	if to != secret.Namespace {
 		c = c.With("--namespace-mappings", secret.Namespace+":"+to)
 	}

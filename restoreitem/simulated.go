@@ -21,7 +21,7 @@ import (
 )
 
 // A DryRunCluster is the cluster that a dry run reads. Nothing is written to it.
-type DryRunCluster interface {
+type DryRunCluster interface { //nolint:interfacebloat // One dry run asks one cluster all of this.
 	Cluster
 	Kinds
 	XRDReader

@@ -39,7 +39,7 @@ func (a *Adopt) remember(i *item) error {
 	if !a.remembered.add(i.self().ID(), b) {
 		a.remembered.full.Do(func() {
 			i.warn(reason.NotRemembered.Messagef("If Git or another writer has created %s or XRs after it, the restore can't give these what they composed in the "+
-				"backup: it keeps %d MiB of XRs that have no claim. Suspend other writers before a restore: docs/gitops.md", i.self(), rememberedLimit>>20))
+				"backup: it keeps %d MiB of XRs that have no claim. Suspend other writers before a restore: docs/gitops.md", i.self(), rememberedLimit>>20 /* MiB */))
 		})
 	}
 

@@ -155,8 +155,13 @@ func (a *Adopt) renameSecret(i *item) (present bool, err error) {
 
 		return a.isLive(i)
 	}
-	// The hold is off, so an earlier restore has brought it under the name that comes from the UID
-	// that an XR above it has now.
+
+	return a.isRenamed(i, publisher, is)
+}
+
+// isRenamed reports whether the cluster has a connection secret under the name that comes from the
+// UID that an XR above its publisher has now: the hold is off, and an earlier restore has brought it.
+func (a *Adopt) isRenamed(i *item, publisher *unstructured.Unstructured, is xp.Ref) (present bool, err error) {
 	controller, _ := xp.Controller(publisher)
 	renamed := slices.ContainsFunc(a.above(controller, i.namespace), func(xr *unstructured.Unstructured) bool {
 		return xp.IsRenamed(is.Name, i.GetName(), xr.GetUID())

@@ -2,6 +2,7 @@ package adoption
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -55,13 +56,14 @@ func (t *tree) composedDeleted() (text string) {
 			found[too] = append(found[too], r)
 		}
 	}
+	all := []string{text}
 	for _, what := range []string{left, too, absent} {
 		if len(found[what]) > 0 {
-			text += what + xp.SomeOf(found[what])
+			all = append(all, what, xp.SomeOf(found[what]))
 		}
 	}
 
-	return text
+	return strings.Join(all, "")
 }
 
 // claimDeleted is deleted for the XR's claim; zero if the claim is not held or not being deleted.

@@ -114,7 +114,8 @@ func (h *Hold) keepPauseManagers(u *unstructured.Unstructured) {
 func (k Key) observePatch(u *unstructured.Unstructured, h *Hold) map[string]any {
 	annotations := map[string]any{xp.AnnotationPaused: nil}
 	after := *h
-	if after.keepPauseManagers(u); len(after.Managers) > 0 {
+	after.keepPauseManagers(u)
+	if len(after.Managers) > 0 {
 		annotations[AnnotationHold] = k.mark(xp.RefTo(u), &after)
 	}
 

@@ -339,7 +339,8 @@ func (h *Hold) restoreOriginals(u *unstructured.Unstructured, p map[string]any) 
 		for _, policy := range h.Policies {
 			own = append(own, policy)
 		}
-		if set(p, nil, "spec", fieldPolicies); own != nil {
+		set(p, nil, "spec", fieldPolicies)
+		if own != nil {
 			set(p, own, "spec", fieldPolicies)
 		}
 	}

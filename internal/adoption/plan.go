@@ -262,31 +262,7 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		t.checkComposed(false)
 		t.checkStatus(u, t.hold)
 	case xp.IsPaused(u):
-		t.holdClaimAgain()
-		t.checkPlatform()
-		t.checkComposed(true)
-		t.checkVersions()
-		t.checkStatus(u, t.hold)
-		for _, why := range []reason.Message{t.snapshot.missingSecret(u, t.hold), t.snapshot.waitFromUID(t.hold)} {
-			if !why.IsZero() {
-				t.wait(false, why.About(xp.String(u)))
-			}
-		}
-		t.checkOwner(u)
-		follows := t.checkRevision()
-		t.checkSeen(u)
-		t.remark(changedFollowing(u, t.hold))
-		if claim, h := t.heldClaim(); claim != nil {
-			t.remark(changedFollowing(claim, h))
-		}
-		switch {
-		case !t.isReadyForRelease(u):
-		case follows != "":
-			t.follow(u, follows)
-		default:
-			t.change(u, t.snapshot.key.unpause(u, t.hold, t.snapshot.now), "let Crossplane reconcile it under the backed-up revision")
-			t.plan.Warning = cmp.Or(changedFollowing(u, t.hold), t.madeAgain())
-		}
+		t.judgePaused(u)
 
 		return t.plan
 	default:
@@ -304,6 +280,35 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 	}
 
 	return t.plan
+}
+
+// judgePaused plans for a held XR that nothing has reconciled yet.
+func (t *tree) judgePaused(u *unstructured.Unstructured) {
+	t.holdClaimAgain()
+	t.checkPlatform()
+	t.checkComposed(true)
+	t.checkVersions()
+	t.checkStatus(u, t.hold)
+	for _, why := range []reason.Message{t.snapshot.missingSecret(u, t.hold), t.snapshot.waitFromUID(t.hold)} {
+		if !why.IsZero() {
+			t.wait(false, why.About(xp.String(u)))
+		}
+	}
+	t.checkOwner(u)
+	follows := t.checkRevision()
+	t.checkSeen(u)
+	t.remark(changedFollowing(u, t.hold))
+	if claim, h := t.heldClaim(); claim != nil {
+		t.remark(changedFollowing(claim, h))
+	}
+	switch {
+	case !t.isReadyForRelease(u):
+	case follows != "":
+		t.follow(u, follows)
+	default:
+		t.change(u, t.snapshot.key.unpause(u, t.hold, t.snapshot.now), "let Crossplane reconcile it under the backed-up revision")
+		t.plan.Warning = cmp.Or(changedFollowing(u, t.hold), t.madeAgain())
+	}
 }
 
 // unheld plans for an XR that is not held: it existed before the restore, or is adopted.

@@ -45,7 +45,8 @@ func danglingOf(xr *unstructured.Unstructured) map[xp.ID]bool {
 }
 
 func (d *diagnosis) addDangling(xr *unstructured.Unstructured, r xp.Ref, noted func() map[xp.ID]bool) {
-	gk, severity, why, next := r.GroupVersionKind().GroupKind(), report.Error, "", ""
+	gk, severity := r.GroupVersionKind().GroupKind(), report.Error
+	var why, next string
 	switch {
 	case d.of == Backup && xp.IsNeverRestored(gk):
 		return // It would not come back from any backup.
@@ -88,14 +89,7 @@ func (d *diagnosis) checkController(xr, u *object) {
 		d.add(reason.Uncontrolled, report.Error, u.Ref, lists+"nothing controls it",
 			"Crossplane adopts it when it reconciles the XR; check the XR's conditions for why it does not")
 	case by != nil:
-		why, next := lists+by.String()+" controls it",
-			"backup, restore and Crossplane ignore such a link. Find out to which of the two it belongs, and remove it from the resourceRefs of the other"
-		if by.is(isDeleting) && by.is(isComposite|isForged) && hasMovedUp(xr, u) {
-			why = lists + by.String() + ", which is being deleted, controls it"
-			next = "a restore of a backup from now makes " + xr.String() + " its controller. Here the garbage collector deletes it after " + by.String() +
-				", unless you remove that owner reference before"
-		}
-		d.add(reason.ControlledByAnother, report.Error, u.Ref, why, next)
+		d.addAnother(xr, u, by, lists)
 	case d.isUnreadKind(c.APIVersion, c.Kind):
 	case d.of == Backup:
 		why := lists + c.Kind + " " + c.Name + ", which is not in the backup, controls it"
@@ -110,6 +104,18 @@ func (d *diagnosis) checkController(xr, u *object) {
 			"pause it and remove that owner reference at once: the garbage collector deletes an object without existing owners. Crossplane then "+
 				"makes the XR its controller")
 	}
+}
+
+// addAnother reports that a live object controls what an XR lists.
+func (d *diagnosis) addAnother(xr, u, by *object, lists string) {
+	why, next := lists+by.String()+" controls it",
+		"backup, restore and Crossplane ignore such a link. Find out to which of the two it belongs, and remove it from the resourceRefs of the other"
+	if by.is(isDeleting) && by.is(isComposite|isForged) && hasMovedUp(xr, u) {
+		why = lists + by.String() + ", which is being deleted, controls it"
+		next = "a restore of a backup from now makes " + xr.String() + " its controller. Here the garbage collector deletes it after " + by.String() +
+			", unless you remove that owner reference before"
+	}
+	d.add(reason.ControlledByAnother, report.Error, u.Ref, why, next)
 }
 
 // hasMovedUp reports whether a restore makes the XR the controller of u, which has none in the backup:

@@ -36,8 +36,8 @@ func clean(v reflect.Value) {
 				}
 			}
 		default:
-			for n := range v.NumField() {
-				clean(v.Field(n))
+			for _, field := range v.Fields() {
+				clean(field)
 			}
 		}
 	}
