@@ -21,10 +21,7 @@ func (res *Resolver) leftovers(ctx context.Context, f *found, xr xp.Composite) {
 	if err != nil {
 		return // Without them it is unknown which Usages are left.
 	}
-	listed := map[xp.ID]bool{}
-	for _, r := range refs {
-		listed[r.ID()] = true
-	}
+	listed := xp.IDs(refs)
 	usages := res.usages(ctx, xr.GetNamespace())
 	for _, w := range usages.unread {
 		f.note(xr.Unstructured, w.to, w.why)

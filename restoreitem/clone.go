@@ -77,21 +77,27 @@ func (a *Adopt) cloneOf(i *item) (*liveDuplicate, error) {
 	if err != nil {
 		return nil, apiErrorf("cannot find out who else manages the external resource of %s: %w", self, err)
 	}
-	// An external-name is known within an account, and an MR that only observes does no harm. In the
-	// original namespace the name is enough: the original may have another account by now.
+
+	return i.duplicateAmong(named), nil
+}
+
+// duplicateAmong returns an MR among named that manages the item's external resource, nil if none
+// does. An external-name is known within an account, and an MR that only observes does no harm. In
+// the original namespace the name is enough: the original may have another account by now.
+func (i *item) duplicateAmong(named []xp.Managing) *liveDuplicate {
 	var found *liveDuplicate
 	account := i.providerConfig()
 	for _, m := range named {
 		switch {
 		case m.ID() == i.self().ID(): // An item that is restored again is no copy of itself.
 		case m.Namespace == i.GetNamespace():
-			return &liveDuplicate{Ref: m.Ref}, nil
+			return &liveDuplicate{Ref: m.Ref}
 		case m.Account == account && !m.Observes && found == nil:
 			found = &liveDuplicate{Ref: m.Ref, foreign: true}
 		}
 	}
 
-	return found, nil
+	return found
 }
 
 // movedTo returns an MR that an earlier restore created in another namespace and that manages the

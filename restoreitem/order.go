@@ -148,7 +148,6 @@ func (o *Order) refuses(i *item) (why reason.Message, forged bool) {
 // left names the others, and is the zero Message if there are none. Items that the resource filters
 // exclude are requested all the same: only Velero knows short names.
 func (o *Order) inFilters(i *item, first []xp.Item) (in []xp.Item, left reason.Message) {
-	const few = 10
 	var names []string
 	in = make([]xp.Item, 0, len(first))
 	for _, e := range first {
@@ -184,8 +183,15 @@ func (o *Order) inFilters(i *item, first []xp.Item) (in []xp.Item, left reason.M
 			names = append(names, name)
 		}
 	}
+
+	return in, leftOutByFilters(i, names)
+}
+
+// leftOutByFilters warns of what the filters leave out, and names the first few; zero if of nothing.
+func leftOutByFilters(i *item, names []string) reason.Message {
+	const few = 10
 	if len(names) == 0 {
-		return in, left
+		return reason.Message{}
 	}
 	more := len(names) - few
 	names = names[:min(few, len(names))]
@@ -196,7 +202,7 @@ func (o *Order) inFilters(i *item, first []xp.Item) (in []xp.Item, left reason.M
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
 
-	return in, reason.LeftOutByFilters.Messagef("The filters of the restore leave out what %s belongs with: %s. If the cluster does not have it, restore again "+
+	return reason.LeftOutByFilters.Messagef("The filters of the restore leave out what %s belongs with: %s. If the cluster does not have it, restore again "+
 		"with these namespaces and resources, and without --include-cluster-resources=false", xp.String(i.original), strings.Join(names, ", "))
 }
 

@@ -145,9 +145,8 @@ func (ri *RequestedItems) requires(xr *unstructured.Unstructured) []string {
 }
 
 // foreign returns why a restore of namespaces must not take a cluster-scoped item, the zero Message
-// if it may. A user of one of the namespaces can name any item. So a field that only Crossplane
-// writes must show whose it is. An XRD, Composition or revision must be for the kind of an XR that
-// requested it.
+// if it may. A user can name any item, so a field that only Crossplane writes must show whose it is.
+// An XRD, Composition or revision must be for the kind of an XR that requested it.
 func (o *Order) foreign(i *item) reason.Message {
 	if !ofNamespaces(i.restore) || i.GetNamespace() != "" || !o.Requested.isRequested(i.itemName()) {
 		return reason.Message{}
@@ -159,7 +158,7 @@ func (o *Order) foreign(i *item) reason.Message {
 	if claim, ok := xp.CompositeFrom(i.original).ClaimRef(); ok {
 		namespace = claim.Namespace
 	}
-	why := ""
+	var why string
 	switch environment := i.GroupVersionKind().GroupKind() == xp.KindEnvironment.GroupKind(); {
 	case environment && o.Requested.environments.has(i.GetName()), !environment && namespace != "" && included(i.restore, namespace):
 		return reason.Message{}
@@ -175,8 +174,7 @@ func (o *Order) foreign(i *item) reason.Message {
 }
 
 // unrestoredInputs records the EnvironmentConfigs that a CompositionRevision names. It returns a
-// warning of other inputs of its functions that the restore may not bring, the zero Message if
-// there are none. A full restore brings all that the backup has.
+// warning of other inputs of its functions that a restore of a part of the backup may not bring.
 func (o *Order) unrestoredInputs(i *item) reason.Message {
 	if !xp.IsRevision(i.original) {
 		return reason.Message{}

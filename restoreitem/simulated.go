@@ -35,8 +35,7 @@ type DryRunCluster interface {
 	Inactive() func(ctx context.Context, gk schema.GroupKind) string
 }
 
-// A simulatedCluster is the cluster after the restore so far: what is live, and what would have
-// been restored.
+// A simulatedCluster is what is live and what would have been restored so far.
 type simulatedCluster struct {
 	live     DryRunCluster
 	packer   *pack.Packer

@@ -48,7 +48,7 @@ func (a *Adopt) carryUIDs(i *item) {
 		i.log.WithField("field", fields[0].Path).Info("Names from the UID of an XR above it get the UID that the XR has now")
 	}
 	was, _ := xp.SecretRef(i.original)
-	if is, ok := xp.SecretRef(i.Unstructured); ok && is.Name != was.Name {
+	if is, _ := xp.SecretRef(i.Unstructured); is.Name != was.Name {
 		i.secretWas = was.Name
 	}
 	i.holdForUIDs(xr, fields)

@@ -174,10 +174,6 @@ func (t *tree) checkRefs() {
 // listed returns the IDs of the XR's current resourceRefs.
 func (t *tree) listed() (map[xp.ID]bool, error) {
 	refs, err := t.xr.ResourceRefs()
-	listed := map[xp.ID]bool{}
-	for _, r := range refs {
-		listed[r.ID()] = true
-	}
 
-	return listed, err
+	return xp.IDs(refs), err
 }

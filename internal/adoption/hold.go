@@ -133,14 +133,15 @@ func (h *Hold) ownPause() bool { return h.Paused != nil && *h.Paused == "true" }
 // not be reconciled yet. It returns the hold and writes it, unsigned, into the mark (see Key.Sign).
 //
 // of has what u does not show: why it is held, by what, and what it waits for. Without a Reason it
-// gets that of an XR; a quarantine has its own. The mark keeps the settings that the hold changes.
-// If u was held when it was backed up, it has a mark already, which has the user's own settings.
-//
-// It fails if the resourceRefs can't be read or are of too many kinds, with ErrNewer if the old
-// mark has a newer format, and if the new mark is too large for an annotation.
+// gets that of an XR; a quarantine has its own. If u was held when it was backed up, its mark has the
+// user's own settings. Put fails with ErrNewer if that mark has a newer format.
 func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
-	h := of
-	h.Of, h.Reason = markedOf(u), cmp.Or(of.Reason, reasonRestored)
+	// Of an earlier hold's state nothing counts: u shows its settings, and the rest comes while the hold is on.
+	h := Hold{
+		Of: markedOf(u), Restore: of.Restore, Since: of.Since, Reason: cmp.Or(of.Reason, reasonRestored), Clone: of.Clone, Quarantine: of.Quarantine, ByHand: of.ByHand,
+		ByCommand: of.ByCommand, Secret: of.Secret, SecretBy: of.SecretBy, SecretWas: of.SecretWas, FromUID: of.FromUID, Inputs: of.Inputs, Owner: of.Owner,
+		Reported: of.Reported, Failing: of.Failing, Required: of.Required, Identity: of.Identity, Observes: of.Observes, Status: of.Status,
+	}
 	h.explainConsent()
 	earlier, err := HoldOf(u)
 	if errors.Is(err, ErrNewer) {
@@ -345,31 +346,6 @@ func controllerRefPatch(u, s *unstructured.Unstructured) map[string]any {
 	set(p, refs, "metadata", "ownerReferences")
 
 	return p
-}
-
-// Explain returns the patch that writes a reason (with the next step) and the fingerprint of what
-// was reported into the mark of u. It fails if u has no hold.
-func (k Key) Explain(u *unstructured.Unstructured, why, reported string) (map[string]any, error) {
-	h, err := k.HoldOf(u)
-	if err != nil {
-		return nil, err
-	}
-	if h == nil {
-		return nil, fmt.Errorf("cannot explain the hold of %s: it has none", xp.String(u))
-	}
-
-	return (&observedObject{Ref: xp.RefTo(u), version: u.GetResourceVersion(), key: k, hold: h}).explain(why, reported, time.Time{}), nil
-}
-
-// explain is Explain for an observed object. It sets an empty Polled to now, unless that is zero.
-func (f *observedObject) explain(why, reported string, now time.Time) map[string]any {
-	h := *f.hold
-	h.Reason, h.LastReported = why, reported
-	if h.Polled == "" && !now.IsZero() {
-		h.Polled = now.UTC().Format(time.RFC3339)
-	}
-
-	return patch(f.identity(), map[string]any{AnnotationHold: f.key.mark(f.Ref, &h)})
 }
 
 // versioned returns a merge patch without changes. The API server refuses it if u has changed since

@@ -259,11 +259,11 @@ func TestPatchesAreRefusedAfterAChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	explain, err := Unverified.Explain(u, "why", "told")
+	stopped, err := Unverified.Stopped(u, "why")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, patch := range map[string]map[string]any{"unpause": Unverified.unpause(u, h, noon), "giveBack": releasePatch(u, h), "Explain": explain} {
+	for name, patch := range map[string]map[string]any{"unpause": Unverified.unpause(u, h, noon), "giveBack": releasePatch(u, h), "Stopped": stopped.Patch} {
 		if got, _, _ := unstructured.NestedString(patch, "metadata", "resourceVersion"); got != "41" {
 			t.Errorf("%s must carry the observed resourceVersion, so that the API server refuses it after another change; "+
 				"got %q", name, got)
@@ -271,18 +271,18 @@ func TestPatchesAreRefusedAfterAChange(t *testing.T) {
 	}
 }
 
-func TestExplain(t *testing.T) {
+func TestStopped(t *testing.T) {
 	u := xptest.XRV2("x", xptest.Refs(xptest.NamespacedMR("b")), xptest.Annotated(xp.AnnotationPaused, "false"))
 	h, err := Put(u, Hold{Restore: restoreName, Since: restoredAt})
 	if err != nil {
 		t.Fatal(err)
 	}
-	patch, err := Unverified.Explain(u, `it waits for "b" <&>`, "told")
+	notice, err := Unverified.Stopped(u, `it waits for "b" <&>`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := HoldOf(xptest.Merge(u, patch))
-	h.Reason, h.LastReported = `it waits for "b" <&>`, "told"
+	got, err := HoldOf(xptest.Merge(u, notice.Patch))
+	h.Reason, h.LastReported = `it waits for "b" <&>`, stopped
 	if diff := cmp.Diff(h, got); err != nil || diff != "" {
 		t.Errorf("Only the reason and the last report may change: error %v, -want, +got:\n%s", err, diff)
 	}
@@ -294,7 +294,7 @@ func TestExplain(t *testing.T) {
 		"NotHeld":    {object: xptest.XR("x"), want: "cannot explain the hold of XOrder x: it has none"},
 		"Unreadable": {object: xptest.XR("x", xptest.Annotated(AnnotationHold, "[]")), want: "cannot read the annotation velero.crossplane.x-k8s.io/hold of XOrder x: "},
 	} {
-		if _, err := Unverified.Explain(tc.object, "why", "told"); err == nil || !strings.HasPrefix(err.Error(), tc.want) {
+		if _, err := Unverified.Stopped(tc.object, "why"); err == nil || !strings.HasPrefix(err.Error(), tc.want) {
 			t.Errorf("%s: got error %v, want %q", name, err, tc.want)
 		}
 	}

@@ -31,13 +31,18 @@ const (
 // It does nothing if u has no readable managedFields: then Velero writes none, and stays the
 // manager of all that it created.
 func ManageHold(u, backup *unstructured.Unstructured, now time.Time) {
-	entries := entriesOf(u)
-	if len(entries) == 0 || !xp.HasAnnotation(u, AnnotationHold) {
+	entries, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "managedFields")
+	list, _ := entries.([]any)
+	if len(list) == 0 || !xp.HasAnnotation(u, AnnotationHold) {
 		return
 	}
 	// An entry of this name is from an earlier hold, or any writer's. A list with only an empty entry
 	// clears managedFields, and an empty entry beside others is invalid.
-	entries = slices.DeleteFunc(entries, func(m map[string]any) bool { return isOwn(m) || len(m) == 0 })
+	list = slices.DeleteFunc(slices.Clone(list), func(entry any) bool {
+		m, ok := entry.(map[string]any)
+
+		return !ok || isOwn(m) || len(m) == 0
+	})
 	fields := map[string]any{}
 	for _, path := range managedPaths(u) {
 		was, _, _ := unstructured.NestedFieldNoCopy(backup.Object, path...)
@@ -45,10 +50,6 @@ func ManageHold(u, backup *unstructured.Unstructured, now time.Time) {
 		if name := path[len(path)-1]; ok && name != xp.AnnotationReconcileRequested && (name == AnnotationHold || !reflect.DeepEqual(is, was)) {
 			set(fields, map[string]any{}, fieldNames(path)...)
 		}
-	}
-	list := []any{}
-	for _, m := range entries {
-		list = append(list, m)
 	}
 	set(u.Object, append(list, map[string]any{
 		"manager": FieldManager, "operation": operationApply, "apiVersion": u.GetAPIVersion(), "time": now.UTC().Format(time.RFC3339),

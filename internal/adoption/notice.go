@@ -54,10 +54,7 @@ const stopped = "stopped"
 // HeldNotices returns the first notices of the held objects that refs name, and of their claims, in
 // a stable order. It leaves out objects that have had a report.
 func HeldNotices(s *Snapshot, refs []xp.Ref) []Notice {
-	requested := map[xp.ID]bool{}
-	for _, r := range refs {
-		requested[r.ID()] = true
-	}
+	requested := xp.IDs(refs)
 	var notices []Notice
 	for _, f := range s.held() {
 		if f.hold.LastReported != "" {
@@ -86,8 +83,8 @@ func Changes(s *Snapshot, plans map[xp.ID]Plan, recent map[xp.ID]bool) []Notice 
 		if !ok || plan.Done {
 			continue
 		}
-		if n, ok := f.notice(plan, recent[id], s.now); ok {
-			notices = append(notices, s.applied(f, n))
+		if n, ok := s.notice(f, plan, recent[id]); ok {
+			notices = append(notices, n)
 		}
 	}
 
@@ -95,15 +92,14 @@ func Changes(s *Snapshot, plans map[xp.ID]Plan, recent map[xp.ID]bool) []Notice 
 }
 
 // notice returns the notice for a held object; ok is false if there is nothing new to report.
-func (f *observedObject) notice(plan Plan, recent bool, now time.Time) (n Notice, ok bool) {
-	h := f.hold
+func (s *Snapshot) notice(f *observedObject, plan Plan, recent bool) (n Notice, ok bool) {
 	switch {
 	case plan.Failed.IsZero() && len(plan.Waiting) == 0:
 		return Notice{}, false
 	case recent:
-		return f.laterNotice(now)
+		return s.LaterNotice(f.Ref)
 	}
-	n = Notice{Target: f.identity(), Event: EventWaiting, Message: waitingPrefix + FirstReasons(plan.Waiting)}
+	n = Notice{Event: EventWaiting, Message: waitingPrefix + FirstReasons(plan.Waiting)}
 	reported := plan.Fingerprint()
 	switch {
 	case !plan.Failed.IsZero():
@@ -111,52 +107,58 @@ func (f *observedObject) notice(plan Plan, recent bool, now time.Time) (n Notice
 	case plan.Stuck:
 		n.Event, n.Warning, reported = EventStuck, true, stuckPrefix+reported
 	}
-	if h.LastReported == reported {
+	if f.hold.LastReported == reported {
 		return Notice{}, false
 	}
 	why := n.Message
-	if h.Clone != "" {
-		why = h.Reason // The Plan failed with this reason.
+	if f.hold.Clone != "" {
+		why = f.hold.Reason // The Plan failed with this reason.
 	}
-	n.Patch = f.explain(why, reported, now)
 
-	return n, true
+	return s.explained(f, n, why, reported), true
 }
 
 // LaterNotice returns the notice for an object that gets its report later. It marks only that the
 // start of the hold was reported. ok is false if that is marked, or the object is not held.
 func (s *Snapshot) LaterNotice(r xp.Ref) (n Notice, ok bool) {
 	f := s.observed[r.ID()]
-	if f == nil || f.err != nil || f.hold == nil {
+	if f == nil || f.err != nil || f.hold == nil || f.hold.LastReported != "" {
 		return Notice{}, false
 	}
-	n, ok = f.laterNotice(s.now)
 
-	return s.applied(f, n), ok
+	return s.explained(f, Notice{}, f.hold.Reason, heldNoticeStep), true
 }
 
-// applied returns the notice with its Configuration for the object as it is now.
-func (s *Snapshot) applied(f *observedObject, n Notice) Notice {
-	if u := s.get(f.ID()); n.Patch != nil && u != nil {
+// explained returns the notice for a held object with the change that writes a reason (with the next
+// step) and the fingerprint of what was reported into the mark.
+func (s *Snapshot) explained(f *observedObject, n Notice, why, reported string) Notice {
+	h := *f.hold
+	h.Reason, h.LastReported = why, reported
+	if h.Polled == "" && !s.now.IsZero() {
+		h.Polled = s.now.UTC().Format(time.RFC3339)
+	}
+	n.Target = f.identity()
+	n.Patch = patch(n.Target, map[string]any{AnnotationHold: s.key.mark(f.Ref, &h)})
+	if u := s.get(f.ID()); u != nil {
 		n.Configuration, _ = Change{Target: u, Patch: n.Patch}.Applied()
 	}
 
 	return n
 }
 
-func (f *observedObject) laterNotice(now time.Time) (n Notice, ok bool) {
-	if f.hold.LastReported != "" {
-		return Notice{}, false
-	}
-
-	return Notice{Target: f.identity(), Patch: f.explain(f.hold.Reason, heldNoticeStep, now)}, true
-}
-
 // Stopped returns the notice that no operation works on u any more. It fails if u is not held.
 func (k Key) Stopped(u *unstructured.Unstructured, why string) (Notice, error) {
-	p, err := k.Explain(u, why, stopped)
+	h, err := k.HoldOf(u)
+	if err != nil {
+		return Notice{}, err
+	}
+	if h == nil {
+		return Notice{}, fmt.Errorf("cannot explain the hold of %s: it has none", xp.String(u))
+	}
+	h.Reason, h.LastReported = why, stopped
+	p := patch(u, map[string]any{AnnotationHold: k.mark(xp.RefTo(u), h)})
 
-	return Notice{Target: u, Event: EventStopped, Message: why, Warning: true, Patch: p}, err
+	return Notice{Target: u, Event: EventStopped, Message: why, Warning: true, Patch: p}, nil
 }
 
 // Forged returns the errors of all observed marks that are not this plugin's, in a stable order.

@@ -18,8 +18,6 @@ type observedObject struct {
 	// controller is the UID of its controller; "" if it has none.
 	controller types.UID
 	version    string
-	// key signs its mark.
-	key Key
 	// composite means that it is an XR, marked that it is an MR with a mark, publishes that it is
 	// an MR that publishes connection details.
 	composite, claim, marked, publishes, paused bool
@@ -42,7 +40,7 @@ func (s *Snapshot) observe(u *unstructured.Unstructured) (f *observedObject) {
 		}
 	}()
 	f = &observedObject{
-		Ref: xp.RefTo(u), uid: u.GetUID(), version: u.GetResourceVersion(), key: s.key, composite: xp.IsComposite(u), claim: xp.IsClaim(u), marked: IsMarked(u),
+		Ref: xp.RefTo(u), uid: u.GetUID(), version: u.GetResourceVersion(), composite: xp.IsComposite(u), claim: xp.IsClaim(u), marked: IsMarked(u),
 		publishes: xp.Publishes(u), paused: xp.IsPaused(u),
 	}
 	f.selects = (f.composite || f.claim) && (xp.Instance{Unstructured: u}).RevisionSelector() != nil

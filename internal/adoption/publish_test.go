@@ -312,12 +312,12 @@ func TestNextOfACopyOfAnUnboundClaim(t *testing.T) {
 	runPlans(t, map[string]planCase{"Copy": {
 		reason: "An empty copy must not count as adopted.", snapshot: snapshot(claim), ref: xp.RefTo(claim), want: outcome{Failed: "OrderClaim team-a/o stays held: it is a copy"},
 	}})
-	patch, err := Unverified.Explain(claim, "why", "told")
+	notice, err := Unverified.Stopped(claim, "why")
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := HoldOf(xptest.Merge(claim, patch))
+	h, err := HoldOf(xptest.Merge(claim, notice.Patch))
 	if err != nil || h == nil || h.Reason != "why" {
-		t.Errorf("Explain must work for a held copy; got %+v, %v", h, err)
+		t.Errorf("Stopped must work for a held copy; got %+v, %v", h, err)
 	}
 }

@@ -117,10 +117,9 @@ func (h *Hold) isBeingTakenOver(u *unstructured.Unstructured) bool {
 // listsAll reports whether an XR lists all of Refs.
 func (h *Hold) listsAll(u *unstructured.Unstructured) bool {
 	refs, err := xp.CompositeFrom(u).ResourceRefs()
+	listed := xp.IDs(refs)
 
-	return err == nil && !slices.ContainsFunc(h.Refs, func(given xp.Ref) bool {
-		return !slices.ContainsFunc(refs, func(r xp.Ref) bool { return r.ID() == given.ID() })
-	})
+	return err == nil && !slices.ContainsFunc(h.Refs, func(r xp.Ref) bool { return !listed[r.ID()] })
 }
 
 // planTakenOver returns the Plan for an XR that was taken over while Crossplane may still write, or

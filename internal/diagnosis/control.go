@@ -40,12 +40,8 @@ func (d *diagnosis) checkControl() {
 // The plugin did not write an annotation that cannot be read: it counts as none.
 func danglingOf(xr *unstructured.Unstructured) map[xp.ID]bool {
 	refs, _ := xp.UnresolvedRefs(xr)
-	noted := map[xp.ID]bool{}
-	for _, r := range refs {
-		noted[r.ID()] = true
-	}
 
-	return noted
+	return xp.IDs(refs)
 }
 
 func (d *diagnosis) addDangling(xr *unstructured.Unstructured, r xp.Ref, noted func() map[xp.ID]bool) {

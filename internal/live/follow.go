@@ -241,7 +241,8 @@ func (o *observer) isCurrent() bool {
 // listed later. Then its events add nothing and can be wrong: an object that has lost the label
 // still exists, and Crossplane v1 copies the claim's labels to the XR.
 func (o *observer) isCovered(l *listing, namespace string) bool {
-	return l.options.LabelSelector == o.selector && o.selector != "" && isListed(o.whole, collection{l.GroupVersionKind, namespace}) && l.GroupVersionKind != kindSecret
+	return l.options.LabelSelector == o.selector && o.selector != "" && l.GroupVersionKind != kindSecret &&
+		isListed(o.whole, collection{l.GroupVersionKind, namespace})
 }
 
 // putWritten updates the Snapshot with an object that was written. Writes run in parallel.

@@ -84,7 +84,9 @@ func (c *Cluster) Schedules(ctx context.Context) ([]*unstructured.Unstructured, 
 
 // listServed returns the objects of those kinds that are served, in some namespaces or everywhere.
 // In namespaces it skips cluster-scoped kinds.
-func (c *Cluster) listServed(ctx context.Context, kinds []schema.GroupKind, namespaces []string, options metav1.ListOptions) ([]*unstructured.Unstructured, error) {
+func (c *Cluster) listServed(
+	ctx context.Context, kinds []schema.GroupKind, namespaces []string, options metav1.ListOptions,
+) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, gk := range kinds {
 		gvk, ok, err := c.Served(gk)

@@ -141,10 +141,7 @@ func (c Composite) SavedRefs() ([]Ref, error) {
 		return nil, err
 	}
 	unresolved, _ := UnresolvedRefs(c.Unstructured)
-	skip := make(map[ID]bool, len(unresolved))
-	for _, r := range unresolved {
-		skip[r.ID()] = true
-	}
+	skip := IDs(unresolved)
 
 	return slices.DeleteFunc(refs, func(r Ref) bool { return skip[r.ID()] }), nil
 }

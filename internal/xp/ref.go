@@ -62,6 +62,16 @@ func (r Ref) ID() ID {
 	return ID{Group: r.GroupVersionKind().Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
+// IDs returns the set of the IDs of refs.
+func IDs(refs []Ref) map[ID]bool {
+	ids := make(map[ID]bool, len(refs))
+	for _, r := range refs {
+		ids[r.ID()] = true
+	}
+
+	return ids
+}
+
 // String returns "Kind namespace/name", or "Kind name", for messages.
 func (r Ref) String() string {
 	return r.Kind + " " + r.Path()
