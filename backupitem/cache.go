@@ -43,6 +43,9 @@ func (res *Resolver) remember(u *unstructured.Unstructured) {
 	if metadata, ok := u.Object["metadata"].(map[string]any); ok {
 		metadata = maps.Clone(metadata)
 		delete(metadata, "managedFields")
+		if annotations, ok := metadata["annotations"].(map[string]any); ok {
+			metadata["annotations"] = maps.Clone(annotations) // Those of the stored copy are changed.
+		}
 		kept.Object["metadata"] = metadata
 	}
 	size := lengthOf(kept.Object)

@@ -9,6 +9,16 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
+// Velero backs up other items while an item's stored copy is written.
+func TestCacheKeepsWhatItHas(t *testing.T) {
+	res, xr := NewResolver(clusterOf()), xptest.XR("x", xptest.Annotated(xp.AnnotationMustInclude, "true"))
+	res.remember(xr)
+	xp.StripBackupMetadata(xr)
+	if u, ok := res.remembered(xp.RefTo(xr)); !ok || !xp.HasAnnotation(u, xp.AnnotationMustInclude) {
+		t.Errorf("a change of the item must not change what others read; got %v", u)
+	}
+}
+
 // The cache is bounded, whatever tenants write.
 func TestCacheIsBounded(t *testing.T) {
 	cases := map[string]struct {

@@ -26,8 +26,8 @@ func (res *Resolver) providerConfig(ctx context.Context, f *found, mr *unstructu
 // read. An MR does not name the group of its config. That is the MR's own or, in a family of
 // providers, a parent of it (aws.upbound.io for s3.aws.upbound.io).
 func (res *Resolver) configOf(ctx context.Context, f *found, mr *unstructured.Unstructured) *unstructured.Unstructured {
-	ref, _, err := unstructured.NestedStringMap(mr.Object, "spec", "providerConfigRef")
-	if err != nil || ref["name"] == "" {
+	ref := xp.Strings(mr.Object, "spec", "providerConfigRef")
+	if ref["name"] == "" {
 		return nil // An invalid reference names nothing.
 	}
 	gk := schema.GroupKind{Group: mr.GroupVersionKind().Group, Kind: cmp.Or(ref["kind"], "ProviderConfig")}
@@ -76,11 +76,8 @@ func (t *Tree) credentials(ctx context.Context, f *found, backup *velerov1.Backu
 // credentialsOf returns the Secret with the credentials of a ProviderConfig. It is in the config's
 // own namespace if that has one.
 func credentialsOf(config *unstructured.Unstructured) (r xp.Ref, ok bool) {
-	ref, _, err := unstructured.NestedStringMap(config.Object, "spec", "credentials", "secretRef")
-	if err != nil {
-		return xp.Ref{}, false
-	}
-	r = xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: cmp.Or(config.GetNamespace(), ref["namespace"]), Name: ref["name"]}
+	ref := xp.Strings(config.Object, "spec", "credentials", "secretRef")
+	r = xp.RefToSecret(cmp.Or(config.GetNamespace(), ref["namespace"]), ref["name"])
 
 	return r, r.Namespace != "" && r.Name != ""
 }

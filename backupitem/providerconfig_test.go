@@ -36,6 +36,11 @@ func TestTreeOfAProviderConfig(t *testing.T) {
 			reason: "The MR's own group has the ProviderConfig, which must come before the MR.", cluster: clusterOf(own, family), item: xptest.MR("b", byName),
 			want: found("cloud.example.org", "providerconfigs", ""),
 		},
+		"Policy": {
+			reason: "A reference of Crossplane v1 can have a policy, which is an object.", cluster: clusterOf(own),
+			item: xptest.MR("b", configured(map[string]any{"name": "default", "policy": map[string]any{"resolution": "Optional"}})),
+			want: found("cloud.example.org", "providerconfigs", ""),
+		},
 		"Family": {
 			reason: "A family of providers has its ProviderConfig in the shared group.", cluster: clusterOf(family), item: xptest.MR("b", byName, in("s3.aws.example.org")),
 			want: found("example.org", "providerconfigs", ""),
@@ -123,6 +128,10 @@ func TestTreeTakesCredentialsAsTheSettingsSay(t *testing.T) {
 		"Own": {
 			reason: "A namespaced ProviderConfig has credentials only in its own namespace.",
 			item:   config("team-a", named), config: include, want: secret("team-a"),
+		},
+		"Others": {
+			reason: "A provider can have other fields there.", item: config("", `{"secretRef":{"namespace":"infra","name":"creds","keys":["a"]}}`), config: include,
+			want: secret("infra"),
 		},
 		"Nowhere":   {reason: "A cluster-scoped ProviderConfig must name the Secret's namespace.", item: config("", `{"secretRef":{"name":"creds"}}`), config: include},
 		"Another":   {reason: "Credentials need not come from a Secret.", item: config("", `{"source":"InjectedIdentity"}`), config: include},

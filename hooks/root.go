@@ -64,6 +64,7 @@ func Run(ctx context.Context, args []string, p Program) int {
 	o := newOptions(p)
 	root := newRoot(o) //nolint:contextcheck // Cobra passes the context to each command.
 	o.sayAsTyped(root)
+	refuseUnknown(root)
 	root.SetArgs(args)
 	c, err := root.ExecuteContextC(ctx)
 	o.printError(err)
@@ -139,6 +140,28 @@ func knownCommand(c *cobra.Command, args []string) error {
 	}
 
 	return fmt.Errorf("unknown command %q; did you mean %s?", args[0], strings.Join(like, " or "))
+}
+
+// refuseUnknown makes cobra's commands help and completion fail on a command or shell that they do not
+// know.
+func refuseUnknown(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch {
+		case c.Name() == "help":
+			c.Args = func(_ *cobra.Command, args []string) error {
+				of, rest, err := root.Find(args)
+				if err != nil {
+					return err //nolint:wrapcheck // The error is complete.
+				}
+
+				return knownCommand(of, rest)
+			}
+		case !c.Runnable():
+			c.Args, c.RunE = knownCommand, root.RunE
+		}
+	}
 }
 
 // newVersion returns the command version, the same as the root's flag --version.

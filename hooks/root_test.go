@@ -42,6 +42,8 @@ func TestUsage(t *testing.T) {
 		},
 		"Unknown":        {reason: "A word that is like no command has no suggestion.", args: "nonsense", code: ExitUsage, err: "Error: unknown command \"nonsense\"\nSee"},
 		"Help":           {reason: "help must print the help of a command.", args: "help release", out: "Release "},
+		"HelpUnknown":    {reason: "help must refuse an unknown command.", args: "help nope", code: ExitUsage, err: "Error: unknown command \"nope\"\nSee"},
+		"UnknownShell":   {reason: "completion must refuse an unknown shell.", args: "completion tcsh", code: ExitUsage, err: "Error: unknown command \"tcsh\""},
 		"Completion":     {reason: "completion must print a script for a known shell.", args: "completion bash", out: "# bash completion"},
 		"Version":        {reason: "The version is available as a command too.", args: "version", out: "velero-plugin-for-crossplane of unknown version"},
 		"Format":         {reason: "The error must list the formats.", args: "validate -o tabel", code: ExitUsage, err: "Error: invalid argument \"tabel\" for \"-o, --output\" flag: unknown output format; use one of table,"},

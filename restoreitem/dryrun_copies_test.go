@@ -9,6 +9,7 @@ import (
 	riav2 "github.com/vmware-tanzu/velero/pkg/plugin/velero/restoreitemaction/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/pack"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -54,5 +55,21 @@ func TestActionsChangeWhatTheyReturn(t *testing.T) {
 	}
 	if returned == 0 {
 		t.Error("no action returned an item, so the test proves nothing")
+	}
+}
+
+// Each composed resource reads its XR, which can list thousands.
+func TestADryRunUnpacksAnXROnce(t *testing.T) {
+	c := &simulatedCluster{packer: pack.New(), restored: map[xp.ID]pack.Object{}}
+	x := xptest.XR("x")
+	c.add(x)
+	before := c.find(xp.RefTo(x).ID())
+	c.add(xptest.MR("b"))
+	if c.find(xp.RefTo(x).ID()) != before {
+		t.Error("another object must not unpack the XR again")
+	}
+	c.add(x)
+	if c.find(xp.RefTo(x).ID()) == before {
+		t.Error("a new state must be read")
 	}
 }

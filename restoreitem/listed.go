@@ -136,7 +136,7 @@ func acceptsForManaged(mr *item, e xp.Item) (asked bool, why reason.Code) {
 
 // isConfigOf reports whether an entry is the MR's ProviderConfig, of its group or a parent of that.
 func isConfigOf(mr *unstructured.Unstructured, i xp.Item) bool {
-	ref, _, _ := unstructured.NestedStringMap(mr.Object, "spec", "providerConfigRef")
+	ref := xp.Strings(mr.Object, "spec", "providerConfigRef")
 	kind, name, group := cmp.Or(ref["kind"], "ProviderConfig"), ref["name"], mr.GroupVersionKind().Group
 
 	return xp.IsProviderConfigKind(kind) && i.Resource == strings.ToLower(kind)+"s" && i.Name == name &&

@@ -185,6 +185,11 @@ func TestOrder(t *testing.T) {
 			item: xptest.MR("b", xptest.JSON(`{"spec":{"providerConfigRef":{"name":"default"}}}`), xptest.RestoreFirst("providerconfigs.example.org//default")),
 			want: want{First: []velero.ResourceIdentifier{id("example.org", "providerconfigs", "", "default")}},
 		},
+		"MRWithPolicy": {
+			reason: "The policy of a reference does not hide its name.", mapper: failing,
+			item: xptest.MR("b", xptest.JSON(`{"spec":{"providerConfigRef":{"name":"default","policy":{"resolve":"Always"}}}}`), xptest.RestoreFirst("providerconfigs.example.org//default")),
+			want: want{First: []velero.ResourceIdentifier{id("example.org", "providerconfigs", "", "default")}},
+		},
 		"FreeMR": {reason: "An MR without an XR has nothing before it.", mapper: failing, item: xptest.MR("b")},
 		"Rebuilt": {
 			reason: "An object that is not restored has nothing before it.",

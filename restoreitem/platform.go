@@ -88,7 +88,7 @@ func (a *Adopt) movesOthers(i *item) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	of, _, _ := unstructured.NestedStringMap(i.Object, "spec", "compositeTypeRef")
+	of := xp.Strings(i.Object, "spec", "compositeTypeRef")
 	others, err := a.cluster.Composing(context.Background(), key, schema.FromAPIVersionAndKind(of["apiVersion"], of["kind"]), i.GetName())
 	if err != nil {
 		return false, apiErrorf("cannot find the XRs that run on %s: %w", xp.String(i.original), err)

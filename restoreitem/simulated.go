@@ -115,7 +115,10 @@ func (c *simulatedCluster) serve(crd *unstructured.Unstructured) {
 // add adds an object as if it had been created, with a new UID.
 func (c *simulatedCluster) add(u *unstructured.Unstructured) {
 	u.SetUID(types.UID(fmt.Sprintf("rehearsed-%d", len(c.restored)+1)))
-	c.restored[xp.RefTo(u).ID()], c.last = c.packer.Pack(u.Object), nil
+	id := xp.RefTo(u).ID()
+	if c.restored[id] = c.packer.Pack(u.Object); id == c.lastID {
+		c.last = nil
+	}
 }
 
 // find returns a restored object, which must not be changed, nil if there is none.

@@ -89,7 +89,7 @@ func changesOutside(mr *unstructured.Unstructured) bool {
 
 // configOf returns the name of an MR's ProviderConfig, which stands for the account.
 func configOf(mr *unstructured.Unstructured) string {
-	ref, _, _ := unstructured.NestedStringMap(mr.Object, "spec", "providerConfigRef")
+	ref := xp.Strings(mr.Object, "spec", "providerConfigRef")
 	if ref["kind"] == "ProviderConfig" && mr.GetNamespace() != "" {
 		return mr.GetNamespace() + "/" + ref["name"]
 	}

@@ -151,6 +151,11 @@ func TestValidate(t *testing.T) {
 			objects: all(named("a", "db", xptest.JSON(`{"spec":{"providerConfigRef":{"name":"x"}},"status":{"atProvider":{"id":"db"}}}`)),
 				named("b", "db", xptest.JSON(`{"spec":{"providerConfigRef":{"name":"y"}},"status":{"atProvider":{"id":"db"}}}`))),
 		},
+		"DuplicatedInAccountsWithPolicies": {
+			reason: "The policy of a reference does not hide its name.", want: []string{"warning Duplicated Bucket b"},
+			objects: all(named("a", "db", xptest.JSON(`{"spec":{"providerConfigRef":{"name":"x","policy":{"resolve":"Always"}}},"status":{"atProvider":{"id":"db"}}}`)),
+				named("b", "db", xptest.JSON(`{"spec":{"providerConfigRef":{"name":"y","policy":{"resolve":"Always"}}},"status":{"atProvider":{"id":"db"}}}`))),
+		},
 		"InFlight": {
 			reason:  "A provider that stopped during a create needs a user's decision.",
 			objects: all(nameless(xptest.Annotated(xp.AnnotationCreatePending, ago(time.Hour)), xptest.Synced("False", "ReconcileError", "cannot determine creation result"))),

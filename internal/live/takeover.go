@@ -61,7 +61,7 @@ func (c *Cluster) TakeOver(
 	case being && whole:
 		// The fields taken from the backup get the field managers that they had there.
 		_, err := c.patchSeen(ctx, after, func(u *unstructured.Unstructured) (map[string]any, bool) { return adoption.ReturnInherited(u, item) })
-		if err != nil {
+		if ignoreUnserved(err) != nil {
 			return nil, err
 		}
 

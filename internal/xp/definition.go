@@ -155,8 +155,8 @@ func RunBy(platform *unstructured.Unstructured) []schema.GroupKind {
 	if IsDefinition(platform) {
 		return DefinitionKinds(platform)
 	}
-	m, _, err := unstructured.NestedStringMap(platform.Object, "spec", "compositeTypeRef")
-	if err != nil || m["kind"] == "" {
+	m := Strings(platform.Object, "spec", "compositeTypeRef")
+	if m["kind"] == "" {
 		return nil
 	}
 

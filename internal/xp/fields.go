@@ -26,6 +26,19 @@ func Has(content map[string]any, path ...string) bool {
 	return ok
 }
 
+// Strings returns the fields of an object at a path that are strings, such as those of a reference.
+// Others can be beside them, such as the policy in a providerConfigRef.
+func Strings(content map[string]any, path ...string) map[string]string {
+	found := map[string]string{}
+	for name, value := range Get[map[string]any](content, path...) {
+		if s, ok := value.(string); ok {
+			found[name] = s
+		}
+	}
+
+	return found
+}
+
 // Annotation returns an annotation of u, "" if there is none. Unlike GetAnnotations it copies
 // nothing, which matters for thousands of objects.
 func Annotation(u *unstructured.Unstructured, name string) string {

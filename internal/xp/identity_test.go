@@ -262,6 +262,10 @@ func TestRunBy(t *testing.T) {
 			reason: "An XRD defines XRs and claims.", object: xptest.XRD("xorders.example.org", xptest.JSON(`{"spec":{"group":"example.org","names":{"kind":"XOrder"},
 				"claimNames":{"kind":"OrderClaim"}}}`)), want: []string{"XOrder.example.org", "OrderClaim.example.org"},
 		},
+		"Others": {
+			reason: "A field beside the kind is of no interest.", object: xptest.Composition("c", xr, xptest.Field([]any{"x"}, "spec", "compositeTypeRef", "versions")),
+			want: []string{"XOrder.example.org"},
+		},
 		"Malformed": {reason: "A malformed Composition names no kind.", object: xptest.Composition("c", xr, xptest.Field("x", "spec", "compositeTypeRef"))},
 	}
 	for name, tc := range cases {
