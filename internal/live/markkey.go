@@ -53,11 +53,14 @@ func (c *Cluster) MarkKey(ctx context.Context, namespace string) (adoption.Key, 
 
 		return err //nolint:wrapcheck // It is wrapped below.
 	})
-	if err != nil && !apierrors.IsAlreadyExists(err) { // Another process may have created it, or the answer was lost.
+	switch {
+	case err == nil:
+		return c.markKeys.get(namespace, func() (adoption.Key, error) { return adoption.NewKey(secret) })
+	case apierrors.IsAlreadyExists(err): // Another process has created it at the same time, or the answer was lost.
+		return c.ReadMarkKey(ctx, namespace)
+	default:
 		return nil, fmt.Errorf("cannot make Secret %s/%s, which has the key that signs the marks of holds: %w", namespace, MarkKeySecret, err)
 	}
-
-	return c.ReadMarkKey(ctx, namespace)
 }
 
 // MakeMarkKey is MarkKey without the key.
