@@ -124,7 +124,11 @@ func (f *forceAssessor) composite() {
 	}
 	t := tree{snapshot: f.snapshot, xr: xr, hold: f.hold}
 	listed, err := t.listed()
-	composed := cmp.Or(xp.SomeOf(f.hold.Refs), "nothing")
+	var names []string // All: each can be lost.
+	for _, r := range f.hold.Refs {
+		names = append(names, r.String())
+	}
+	composed := cmp.Or(strings.Join(names, ", "), "nothing")
 	if f.u.GetDeletionTimestamp() != nil {
 		f.risk(reason.BeingDeleted, "it is being deleted: Crossplane continues the deletion, and deletes all that it composes: %s", composed)
 	}

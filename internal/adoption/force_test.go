@@ -1,6 +1,7 @@
 package adoption
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -141,6 +142,19 @@ func codesOf(messages []reason.Message) []reason.Code {
 	}
 
 	return codes
+}
+
+// Who deletes an XR must know all that goes with it.
+func TestForceNamesAllThatIsDeleted(t *testing.T) {
+	var composed []*unstructured.Unstructured
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		composed = append(composed, xptest.MR(name))
+	}
+	x := heldFor(xptest.XR("x", xptest.Refs(composed...)), Hold{})
+	f := AssessForce(snapshot(xptest.With(x, xptest.Deleting())), xp.RefTo(x))
+	if want := "all that it composes: Bucket a, Bucket b, Bucket c, Bucket d, Bucket e"; !strings.Contains(reason.Join(f.Risks), want) {
+		t.Errorf("want %q in %q", want, reason.Join(f.Risks))
+	}
 }
 
 // Lifting by force gives an object's own settings back exactly.
