@@ -139,8 +139,12 @@ func (h *Hold) ownPause() bool { return h.Paused != nil && *h.Paused == "true" }
 // It fails if the resourceRefs can't be read or are of too many kinds, with ErrNewer if the old
 // mark has a newer format, and if the new mark is too large for an annotation.
 func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
-	h := of
-	h.Of, h.Reason = markedOf(u), cmp.Or(of.Reason, reasonRestored)
+	// Of an earlier hold's state nothing counts: u shows its settings, and the rest comes while the hold is on.
+	h := Hold{
+		Of: markedOf(u), Restore: of.Restore, Since: of.Since, Reason: cmp.Or(of.Reason, reasonRestored), Clone: of.Clone, Quarantine: of.Quarantine, ByHand: of.ByHand,
+		ByCommand: of.ByCommand, Secret: of.Secret, SecretBy: of.SecretBy, SecretWas: of.SecretWas, FromUID: of.FromUID, Inputs: of.Inputs, Owner: of.Owner,
+		Reported: of.Reported, Failing: of.Failing, Required: of.Required, Identity: of.Identity, Observes: of.Observes, Status: of.Status,
+	}
 	h.explainConsent()
 	earlier, err := HoldOf(u)
 	if errors.Is(err, ErrNewer) {

@@ -47,13 +47,13 @@ func (s Scene) Ledger(ctx context.Context, cloud *api.Client) (*Ledger, error) {
 func (s Scene) caused(by api.Caller) bool {
 	parts := strings.Split(by.ManagedBy, ", ")
 	if len(parts) != 4 {
-		return strings.HasPrefix(by.Composite, s.Name+"-")
+		return strings.HasPrefix(by.Composite, s.prefix())
 	}
 	if namespace, _, ok := strings.Cut(parts[2], "/"); ok {
 		return slices.Contains(s.namespaces(), namespace)
 	}
 
-	return strings.HasPrefix(parts[2], s.Name+"-") || strings.HasPrefix(by.Composite, s.Name+"-")
+	return strings.HasPrefix(parts[2], s.prefix()) || strings.HasPrefix(by.Composite, s.prefix())
 }
 
 // Changes returns the creations for the scene, and the deletions of its resources or of the given

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -34,6 +35,8 @@ type Likeness struct {
 	// Fields are all fields beside metadata and status. For a Secret they have the digests of its
 	// values.
 	Fields any
+	// Status has the status without times and generations; nil if the scene does not compare it.
+	Status any
 	// Dead is the owner UID in its managedFields that none of its owners has; "" if there is none.
 	Dead types.UID
 	// Managers are the managers of its fields.
@@ -62,6 +65,20 @@ func (s Scene) Picture(ctx context.Context, c *stack.Cluster) (Picture, error) {
 	}
 
 	return p, nil
+}
+
+// Live returns the current objects of the scene, by their names in a Picture.
+func (s Scene) Live(ctx context.Context, c *stack.Cluster) (map[string]*unstructured.Unstructured, error) {
+	all, err := s.objects(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	live := map[string]*unstructured.Unstructured{}
+	for id, u := range all.objects {
+		live[id.String()] = u
+	}
+
+	return live, nil
 }
 
 // Only returns the objects whose names contain the text.
@@ -100,11 +117,48 @@ func (s Scene) likeness(ctx context.Context, c *stack.Cluster, u *unstructured.U
 		}
 	}
 	l.Fields = fields
+	if s.Status {
+		l.Status = steady(runtime.DeepCopyJSONValue(u.Object["status"]))
+	}
 	if u.GetKind() == "Secret" {
 		digest(fields)
 	}
 
 	return l, nil
+}
+
+// steady removes from a status what says when and of which generation it is.
+func steady(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		// The last ones are of an object that another one observes, or of a time only.
+		for _, key := range []string{
+			"lastTransitionTime", "lastProbeTime", "lastUpdateTime", "observedGeneration", "connectionDetails",
+			"creationTimestamp", "resourceVersion", "uid", "managedFields",
+		} {
+			delete(v, key)
+		}
+		if labels, ok := v["labels"].(map[string]any); ok {
+			maps.DeleteFunc(labels, func(key string, _ any) bool { return strings.HasPrefix(key, "velero.io/") })
+			if len(labels) == 0 {
+				delete(v, "labels")
+			}
+		}
+		for key, inner := range v {
+			v[key] = steady(inner)
+		}
+	case []any:
+		for i, inner := range v {
+			v[i] = steady(inner)
+		}
+		if len(v) > 0 {
+			if m, ok := v[0].(map[string]any); ok && m["type"] != nil && m["status"] != nil {
+				slices.SortFunc(v, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+			}
+		}
+	}
+
+	return value
 }
 
 // digest replaces the values of a Secret by digests, so that a difference shows the key and not the

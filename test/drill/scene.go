@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,30 +22,44 @@ import (
 //
 //	platform.yaml   XRDs and Compositions, in every cluster
 //	source.yaml     what of the platform only the source has from the start
-//	instances.yaml  what users create, Count times
+//	objects.yaml    what users create, Count times
 //	change.yaml     what the platform team changes in the source when the instances are Ready
 //	target.yaml     what of the platform only the target has
 //	cure.yaml       what of the platform a user repairs when restored objects wait for it
 //
-// All but instances.yaml may be missing. In them ${scene} is the scene's name, ${store} is Store,
-// and ${n} is the number of the instance. Every name must begin with the scene's name and a dash,
-// or be made up from such a name: the cloud's journal is filtered by it.
+// All but objects.yaml may be missing. A file like platform-v1.yaml is read in place of platform.yaml
+// on Crossplane v1. In them ${scene} is the scene's name, ${store} is Store, ${n} is the number of the
+// instance, and ${cloud} is the group of the cloud's MRs. Every name must begin with the scene's name and a dash, or be made up from such a
+// name: the cloud's journal is filtered by it.
 type Scene struct {
 	// Name of the scene, and of the namespace of its instances.
 	Name string
 	// Dir has the manifests. Two scenes can share one.
 	Dir string
-	// Count is how many instances there are of instances.yaml; 1 if it is 0.
+	// Crossplane is the version that runs in the clusters; v2 if it is empty.
+	Crossplane stack.Version
+	// Count is how many instances there are of objects.yaml; 1 if it is 0.
 	Count int
 	// Size is how many objects the scene has when it is complete.
 	Size int
 	// Namespaces of what is composed; Name if there are none.
 	Namespaces []string
+	// Composed is true if XRs compose the namespaces.
+	Composed bool
 	// Store is the namespace that XRs publish their connection details to; Name if it is empty.
 	Store string
 	// BackupArgs and RestoreArgs are the arguments of the velero commands that choose what to back
 	// up and restore; the namespaces if empty.
 	BackupArgs, RestoreArgs []string
+	// Others is true for the scene's bystanders: XRs and claims of another namespace, or with another
+	// prefix if they or what they compose are cluster-scoped, that share its XRDs and Compositions.
+	Others bool
+	// OwnNames is true if all that bystanders create has names of its own.
+	OwnNames bool
+	// Kinds are compared in its namespaces beside those of which the scene has objects.
+	Kinds []schema.GroupVersionKind
+	// Status is true if a Picture has the status of the objects, too.
+	Status bool
 	// Drift is true if the target has other revisions than the source, so that an XR on Automatic
 	// runs on another one than before.
 	Drift bool
@@ -54,16 +69,36 @@ type Scene struct {
 // served. Velero sees the new kinds at once only after a restart. The extra file is source.yaml or
 // target.yaml.
 func (s Scene) Install(ctx context.Context, c *stack.Cluster, extra string) error {
+	all, err := s.readBoth(extra)
+	if err != nil {
+		return err
+	}
+
+	return s.platform(ctx, c, all)
+}
+
+// Put is Install without waiting.
+func (s Scene) Put(ctx context.Context, c *stack.Cluster, extra string) error {
+	all, err := s.readBoth(extra)
+	if err != nil {
+		return err
+	}
+
+	return c.ApplyObjects(ctx, all...)
+}
+
+// readBoth reads the platform and an extra file of it.
+func (s Scene) readBoth(extra string) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, file := range []string{"platform.yaml", extra} {
 		objects, err := s.read(file, 1)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		all = append(all, objects...)
 	}
 
-	return s.platform(ctx, c, all)
+	return all, nil
 }
 
 // Change applies the platform team's changes once the instances exist.
@@ -78,7 +113,12 @@ func (s Scene) Change(ctx context.Context, c *stack.Cluster) error {
 
 // Cure applies a user's repairs in the target.
 func (s Scene) Cure(ctx context.Context, c *stack.Cluster) error {
-	objects, err := s.read("cure.yaml", 1)
+	return s.Apply(ctx, c, "cure.yaml")
+}
+
+// Apply applies a file of the scene, and waits until what it defines is served.
+func (s Scene) Apply(ctx context.Context, c *stack.Cluster, file string) error {
+	objects, err := s.read(file, 1)
 	if err != nil {
 		return err
 	}
@@ -176,6 +216,9 @@ func templates(u *unstructured.Unstructured) int {
 // Make creates the namespaces and the instances. They take a while to be Ready.
 func (s Scene) Make(ctx context.Context, c *stack.Cluster) error {
 	for _, name := range s.namespaces() {
+		if s.Composed {
+			break
+		}
 		namespace := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name},
 		}}
@@ -192,19 +235,56 @@ func (s Scene) Make(ctx context.Context, c *stack.Cluster) error {
 }
 
 func (s Scene) namespaces() []string {
+	all := []string{s.Name}
 	switch {
 	case len(s.Namespaces) > 0:
-		return s.Namespaces
-	case s.Store != "":
-		return []string{s.Name, s.Store}
-	default:
-		return []string{s.Name}
+		all = slices.Clone(s.Namespaces)
+	case s.Store != "" && !s.Others:
+		all = []string{s.Name, s.Store}
 	}
+	for i := range all {
+		if s.Others {
+			all[i] = others + all[i]
+		}
+	}
+
+	return all
+}
+
+// others begins the namespaces of bystanders, and the names of those without a namespace.
+const others = "others-"
+
+// prefix returns what the names of the scene's cluster-scoped objects begin with.
+func (s Scene) prefix() string {
+	if s.Others {
+		return others + s.Name + "-"
+	}
+
+	return s.Name + "-"
 }
 
 // instances returns the objects that users create.
 func (s Scene) instances() ([]*unstructured.Unstructured, error) {
-	return s.read("instances.yaml", max(s.Count, 1))
+	all, err := s.read("objects.yaml", max(s.Count, 1))
+	if err != nil || !s.Others {
+		return all, err
+	}
+	var theirs []*unstructured.Unstructured
+	for _, u := range all {
+		isXR, namespaced := u.GroupVersionKind().Group == s.Name+".example.org", u.GetNamespace() == s.Name
+		if !isXR && !namespaced {
+			continue
+		}
+		if namespaced {
+			u.SetNamespace(others + s.Name)
+		}
+		if isXR && !namespaced && !strings.HasPrefix(u.GetName(), others) {
+			u.SetName(others + u.GetName())
+		}
+		theirs = append(theirs, u)
+	}
+
+	return theirs, nil
 }
 
 // read reads a file n times, each time with another number in it. It returns nothing for a missing
@@ -213,7 +293,10 @@ func (s Scene) read(file string, n int) ([]*unstructured.Unstructured, error) {
 	if file == "" {
 		return nil, nil
 	}
-	b, err := os.ReadFile(filepath.Join(s.Dir, file))
+	b, err := os.ReadFile(filepath.Join(s.Dir, strings.TrimSuffix(file, ".yaml")+"-v1.yaml"))
+	if !s.Crossplane.IsV1() || errors.Is(err, fs.ErrNotExist) {
+		b, err = os.ReadFile(filepath.Join(s.Dir, file))
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -224,14 +307,25 @@ func (s Scene) read(file string, n int) ([]*unstructured.Unstructured, error) {
 	if store == "" {
 		store = s.Name
 	}
+	cloud := "cloud.m.example.org"
+	if s.Crossplane.IsV1() {
+		cloud = "cloud.example.org"
+	}
 	var all []*unstructured.Unstructured
 	for i := range n {
-		text := strings.NewReplacer("${scene}", s.Name, "${store}", store, "${n}", fmt.Sprintf("%02d", i)).Replace(string(b))
+		text := string(b)
+		// What a claim leads to on v1 is told apart by its name.
+		if s.Others && file == "objects.yaml" && (s.OwnNames || s.Crossplane.IsV1()) {
+			text = strings.ReplaceAll(text, "${scene}-", others+"${scene}-")
+		}
+		text = strings.NewReplacer("${scene}", s.Name, "${store}", store, "${cloud}", cloud, "${n}", fmt.Sprintf("%02d", i)).Replace(text)
 		objects, err := stack.Parse([]byte(text))
 		if err != nil {
 			return nil, fmt.Errorf("cannot parse %s of scene %s: %w", file, s.Name, err)
 		}
-		all = append(all, objects...)
+		for _, u := range objects {
+			all = append(all, s.expand(u))
+		}
 	}
 
 	return all, nil
@@ -240,14 +334,7 @@ func (s Scene) read(file string, n int) ([]*unstructured.Unstructured, error) {
 // BackUp backs up the scene and waits until the backup is Completed. Backups run one after the
 // other: Velero 1.18 sometimes leaves a second one in its queue for a minute.
 func (s Scene) BackUp(ctx context.Context, c *stack.Cluster) error {
-	args := s.BackupArgs
-	if len(args) == 0 {
-		args = []string{"--include-namespaces", strings.Join(s.namespaces(), ",")}
-	}
-	if _, err := c.Velero(ctx, append([]string{"backup", "create", s.Name}, args...)...); err != nil {
-		return err
-	}
-	u, err := await(ctx, c, "Backup", s.Name, func(phase string) bool { return phase == "Completed" || strings.Contains(phase, "Failed") })
+	u, err := s.EndOfBackup(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -260,9 +347,29 @@ func (s Scene) BackUp(ctx context.Context, c *stack.Cluster) error {
 	return nil
 }
 
+// EndOfBackup backs up the scene and returns the Backup when it has ended, in any phase.
+func (s Scene) EndOfBackup(ctx context.Context, c *stack.Cluster) (*unstructured.Unstructured, error) {
+	args := s.BackupArgs
+	if len(args) == 0 {
+		args = []string{"--include-namespaces", strings.Join(s.namespaces(), ",")}
+	}
+	if _, err := c.Velero(ctx, append([]string{"backup", "create", s.Name}, args...)...); err != nil {
+		return nil, err
+	}
+
+	return await(ctx, c, "Backup", s.Name, func(phase string) bool {
+		return slices.Contains([]string{"Completed", "PartiallyFailed", "Failed", "FailedValidation"}, phase)
+	})
+}
+
 // StartRestore waits until the cluster knows the backup, and starts to restore it.
 func (s Scene) StartRestore(ctx context.Context, c *stack.Cluster) error {
-	return startRestore(ctx, c, s.Name, s.Name, s.RestoreArgs...)
+	return s.StartRestoreAs(ctx, c, s.Name)
+}
+
+// StartRestoreAs is StartRestore with another name for the Restore than that of the scene.
+func (s Scene) StartRestoreAs(ctx context.Context, c *stack.Cluster, name string) error {
+	return startRestore(ctx, c, name, s.Name, s.RestoreArgs...)
 }
 
 // AddOwner makes a named object an owner, but not the controller, of the objects of its kind that

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -168,6 +169,9 @@ func (w *walk) addUnreferenced(ctx context.Context) error {
 	for _, u := range w.objects {
 		kinds[u.GroupVersionKind()] = true
 	}
+	for _, kind := range w.scene.Kinds {
+		kinds[kind] = true
+	}
 	for kind := range kinds {
 		for _, namespace := range w.scene.namespaces() {
 			all, err := w.list(ctx, kind, namespace)
@@ -187,10 +191,16 @@ func (w *walk) addUnreferenced(ctx context.Context) error {
 
 func (s Scene) has(u *unstructured.Unstructured) bool {
 	if u.GetNamespace() != "" {
-		return u.GetName() != "kube-root-ca.crt" // The control plane creates it in every namespace.
+		theirs := slices.ContainsFunc(u.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return strings.HasPrefix(o.Name, others) })
+
+		return u.GetName() != "kube-root-ca.crt" && (s.Others || !theirs) // The control plane creates it in every namespace.
 	}
 
-	return slices.Contains(s.namespaces(), u.GetLabels()[claimNamespaceLabel]) || strings.HasPrefix(u.GetName(), s.Name+"-")
+	if namespace := u.GetLabels()[claimNamespaceLabel]; namespace != "" {
+		return slices.Contains(s.namespaces(), namespace)
+	}
+
+	return strings.HasPrefix(u.GetName(), s.prefix())
 }
 
 // AwaitReady waits until the scene is complete: all referenced objects exist, no hold is left, XRs,

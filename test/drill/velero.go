@@ -42,7 +42,7 @@ func (p Platform) StartRestore(ctx context.Context, c *stack.Cluster, name, back
 }
 
 func startRestore(ctx context.Context, c *stack.Cluster, name, backup string, args ...string) error {
-	if _, err := await(ctx, c, "Backup", backup, func(phase string) bool { return phase == "Completed" }); err != nil {
+	if _, err := await(ctx, c, "Backup", backup, func(phase string) bool { return phase == "Completed" || phase == "PartiallyFailed" }); err != nil {
 		return err
 	}
 	_, err := c.Velero(ctx, append([]string{"restore", "create", name, "--from-backup", backup}, args...)...)

@@ -133,7 +133,7 @@ func (n *helmScene) isRecreated(ctx context.Context, c *stack.Cluster) error {
 func newHelmScene(t *testing.T, name, dir, chart string) *helmScene {
 	t.Helper()
 	n := &helmScene{shape: shape{reason: "A chart that is installed is not installed again.", Scene: drill.Scene{Name: name, Dir: t.TempDir()}}}
-	for _, file := range []string{"platform.yaml", "instances.yaml"} {
+	for _, file := range []string{"platform.yaml", "objects.yaml"} {
 		b, err := os.ReadFile(filepath.Join(dir, file))
 		must(t, err)
 		must(t, os.WriteFile(filepath.Join(n.Dir, file), bytes.ReplaceAll(b, []byte("${chart}"), []byte(chart)), 0o644))

@@ -35,8 +35,6 @@ type shape struct {
 	reason string
 	// target is the platform file of the target beside platform.yaml.
 	target string
-	// undefined means that the target has no platform.yaml either: all comes from the backup.
-	undefined bool
 	// unplugged means that the backup is made without the plugin.
 	unplugged bool
 	// last runs in the source when all is Ready.
@@ -76,7 +74,7 @@ func testShapesBy(t *testing.T, clocks map[string]stack.Clocks, version stack.Ve
 	t.Parallel()
 	ctx := t.Context()
 	for name, n := range shapes {
-		n.Name = name
+		n.Name, n.Crossplane = name, version
 		if n.Dir == "" {
 			n.Dir = name
 		}
@@ -108,9 +106,7 @@ func testShapesBy(t *testing.T, clocks map[string]stack.Clocks, version stack.Ve
 	names = slices.DeleteFunc(names, func(name string) bool { return name == bare })
 	must(t, s.source.Destroy())
 
-	defined := maps.Clone(shapes)
-	maps.DeleteFunc(defined, func(_ string, n *shape) bool { return n.undefined })
-	s.target = s.platform(t, "target", func(n *shape) string { return n.target }, defined)
+	s.target = s.platform(t, "target", func(n *shape) string { return n.target }, shapes)
 	must(t, s.target.RestartVelero(ctx))
 	t.Run("VeleroAlone", func(t *testing.T) { s.testShapeLost(t, shapes[bare]) })
 	must(t, s.target.UsePlugin(ctx, true))

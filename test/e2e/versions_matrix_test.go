@@ -152,4 +152,8 @@ func TestMatrixShapesV1(t *testing.T) { testShapes(t, stack.V1, "v1.20", shapesV
 
 func TestMatrixShapesV20(t *testing.T) { testShapes(t, stack.V20, "v2", shapesV2()) }
 
+func TestMatrixCasesV20(t *testing.T) { testCases(t, stack.V20, "v2") }
+
+func TestMatrixCasesV24(t *testing.T) { testCases(t, stack.V24, "v2") }
+
 func TestMatrixShapesV24(t *testing.T) { testShapes(t, stack.V24, "v2", shapesV2()) }

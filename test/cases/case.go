@@ -1,0 +1,154 @@
+// Package cases reads the cases: folders, each with a world that the tests on the real stack back up,
+// lose and restore. What a folder has beside case.yaml is what a drill.Scene has.
+package cases
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// A Case says what happens to a world, and in what the restored world may differ from the one
+// before. Without a word all is as it was, object by object and field by field, nothing is created
+// or deleted in the cloud, and bystanders are untouched. In case.yaml ${scene} is the case's name.
+type Case struct {
+	// Name of the case, of its folder, and of the namespace of its objects.
+	Name string `json:"-"`
+	// Dir is the folder.
+	Dir string `json:"-"`
+
+	// Reason says what is right, in one sentence.
+	Reason string `json:"reason"`
+	// Versions of Crossplane: v2, v1.20. Differs gives what is otherwise on one of them.
+	Versions []string                   `json:"versions"`
+	Differs  map[string]json.RawMessage `json:"differs,omitempty"`
+
+	// Count, Namespaces, Composed, Store, Drift and Kinds are those of a drill.Scene. Kinds are written as
+	// Kind.version.group.
+	Count      int      `json:"count,omitempty"`
+	Namespaces []string `json:"namespaces,omitempty"`
+	Composed   bool     `json:"composed,omitempty"`
+	Store      string   `json:"store,omitempty"`
+	Drift      bool     `json:"drift,omitempty"`
+	Kinds      []string `json:"kinds,omitempty"`
+
+	// Bare means that the target has nothing of the platform before the restore.
+	Bare bool `json:"bare,omitempty"`
+	// Unplugged means that the backup is made without the plugin.
+	Unplugged bool `json:"unplugged,omitempty"`
+	// Control means that the case is also restored by Velero alone, which must do damage.
+	Control bool `json:"control,omitempty"`
+	// Breaks means that a step stops a program that other cases need, so it is backed up after them.
+	Breaks bool `json:"breaks,omitempty"`
+	// Alone says why the case has no bystanders; "" if it has.
+	Alone string `json:"alone,omitempty"`
+
+	// OwnNames is true if bystanders can't have the names of restored objects, since the cloud has but
+	// one resource of a name.
+	OwnNames bool `json:"ownNames,omitempty"`
+
+	// Backup and Restore are the arguments of the velero commands; the namespaces if empty.
+	Backup  []string `json:"backup,omitempty"`
+	Restore []string `json:"restore,omitempty"`
+
+	// Theirs happens in the target once the bystanders are Ready. They must stay so.
+	Theirs []Step `json:"theirs,omitempty"`
+	// Made happens in the source once all is Ready; Before in the target, with the bystanders there;
+	// Restoring once the Restore has begun; Restored once it has ended.
+	Made      []Step `json:"made,omitempty"`
+	Before    []Step `json:"before,omitempty"`
+	Restoring []Step `json:"restoring,omitempty"`
+	Restored  []Step `json:"restored,omitempty"`
+
+	Expect Expectation `json:"expect,omitempty"`
+}
+
+// An Expectation is how a restored world deviates. Objects are named by patterns for "Kind.group
+// namespace/name" or "Kind.group name", with path.Match's wildcards. A UID in a name is <NAME> of the object that has it.
+type Expectation struct {
+	// Phases of Backup, and of Restore; Completed if empty. Several are separated by |.
+	BackupPhase string `json:"backupPhase,omitempty"`
+	Phase       string `json:"phase,omitempty"`
+	// BackupCodes and Codes are the reasons that the backup's log and the restore's details name.
+	BackupCodes []string `json:"backupCodes,omitempty"`
+	Codes       []string `json:"codes,omitempty"`
+	// Reports are the codes of the problems that validate reports at the end.
+	Reports []string `json:"reports,omitempty"`
+	// Held maps the patterns of objects that end held to the reason in their marks.
+	Held map[string]string `json:"held,omitempty"`
+	// Changed maps patterns to the parts of a drill.Likeness that may differ.
+	Changed map[string][]string `json:"changed,omitempty"`
+	// Unready is true if some of it never is Ready, as before.
+	Unready bool `json:"unready,omitempty"`
+	// OldUIDs is true if the UID of an object in the source may stay in a name.
+	OldUIDs bool `json:"oldUIDs,omitempty"`
+	// Lost and New are objects that only the source or only the target has.
+	Lost []string `json:"lost,omitempty"`
+	New  []string `json:"new,omitempty"`
+	// Cloud counts the changes in the cloud, as "create Bucket" or "delete Bucket".
+	Cloud map[string]int `json:"cloud,omitempty"`
+}
+
+// Load returns the cases of a folder that run on a version of Crossplane, by name.
+//
+// It fails for a folder without case.yaml, an unknown field, and a case that says nothing of its
+// reason or its versions.
+func Load(dir, version string) (map[string]*Case, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the cases: %w", err)
+	}
+	all := map[string]*Case{}
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		c, err := read(dir, e.Name(), version)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(c.Versions, version) {
+			all[c.Name] = c
+		}
+	}
+
+	for name := range all {
+		if strings.HasPrefix(name, "others-") || strings.HasPrefix(name, "alone-") {
+			return nil, fmt.Errorf("cannot tell the objects of case %s from bystanders and controls by their names", name)
+		}
+		for other := range all {
+			if strings.HasPrefix(other, name+"-") {
+				return nil, fmt.Errorf("cannot tell the objects of case %s from those of %s by their names", name, other)
+			}
+		}
+	}
+
+	return all, nil
+}
+
+func read(dir, name, version string) (*Case, error) {
+	c := &Case{Name: name, Dir: filepath.Join(dir, name)}
+	b, err := os.ReadFile(filepath.Join(c.Dir, "case.yaml"))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read case %s: %w", name, err)
+	}
+	b = []byte(strings.ReplaceAll(string(b), "${scene}", name))
+	if err := yaml.UnmarshalStrict(b, c); err != nil {
+		return nil, fmt.Errorf("cannot parse case %s: %w", name, err)
+	}
+	if on, ok := c.Differs[version]; ok {
+		if err := yaml.UnmarshalStrict(on, c); err != nil {
+			return nil, fmt.Errorf("cannot parse case %s on %s: %w", name, version, err)
+		}
+	}
+	if c.Reason == "" || len(c.Versions) == 0 {
+		return nil, fmt.Errorf("cannot run case %s: it needs a reason and versions", name)
+	}
+
+	return c, nil
+}

@@ -1,0 +1,355 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// testEnded expects a restore to end as the case says, and used objects to be protected.
+func (s *suite) testEnded(t *testing.T, w *world) {
+	ctx := t.Context()
+	r, err := drill.AwaitRestore(ctx, s.target, w.Name)
+	must(t, err)
+	details := s.details(t, w.Name)
+	if phase := drill.Phase(r); !isPhase(phase, w.Expect.Phase) {
+		t.Errorf("%s\nThe Restore is %s:\n%s", w.Reason, phase, drill.Problems(ctx, s.target, w.Name))
+	}
+	wantCodes(t, w, "The restore", details, w.Expect.Codes)
+	unprotected, err := w.scene.Unprotected(ctx, s.target)
+	must(t, err)
+	for _, u := range unprotected {
+		t.Errorf("%s\nRight after the restore, %s", w.Reason, u)
+	}
+}
+
+// awaitSettled waits until a world is Ready, unless some of it never is.
+func (s *suite) awaitSettled(t *testing.T, w *world) {
+	t.Helper()
+	if len(w.Expect.Held) == 0 && !w.Expect.Unready {
+		must(t, w.scene.AwaitReady(t.Context(), s.target))
+	}
+}
+
+// A state is what a scene is at one time.
+type state struct {
+	picture drill.Picture
+	live    map[string]*unstructured.Unstructured
+	uids    map[string]string
+	ledger  *drill.Ledger
+}
+
+// stateOf returns the state of a scene.
+func (s *suite) stateOf(ctx context.Context, c *stack.Cluster, scene drill.Scene) (*state, error) {
+	is := &state{uids: map[string]string{}}
+	var err error
+	if is.picture, err = scene.Picture(ctx, c); err != nil {
+		return nil, err
+	}
+	if is.live, err = scene.Live(ctx, c); err != nil {
+		return nil, err
+	}
+	for name, u := range is.live {
+		is.uids[string(u.GetUID())] = name
+	}
+	is.ledger, err = scene.Ledger(ctx, s.cloud)
+
+	return is, err
+}
+
+// now returns the last entry of the cloud's journal.
+func (s *suite) now(t *testing.T) int64 {
+	t.Helper()
+	journal, err := s.cloud.Journal(t.Context(), 0)
+	must(t, err)
+	if len(journal) == 0 {
+		return 0
+	}
+
+	return journal[len(journal)-1].Seq
+}
+
+// testJudged compares a restored world with the one before, and the bystanders with themselves, once
+// every MR was reconciled since the given entry of the cloud's journal.
+func (s *suite) testJudged(t *testing.T, w *world, since int64) {
+	ctx := t.Context()
+	if len(w.Expect.Held) == 0 {
+		must(t, w.scene.AwaitReads(ctx, s.target, s.cloud, since))
+	}
+	after, err := s.stateOf(ctx, s.target, w.scene)
+	must(t, err)
+	w.after = after
+	s.wantCloud(t, w)
+	if err := w.differs(); err != nil {
+		t.Errorf("%s\n%v", w.Reason, err)
+		t.Log(aCode.FindAllString(drill.Problems(ctx, s.target, w.Name), -1))
+	}
+	s.wantHeldAsSaid(t, w)
+	s.wantBystander(t, w, since, false)
+}
+
+// wantCloud expects just the changes in the cloud that the case says.
+func (s *suite) wantCloud(t *testing.T, w *world) {
+	t.Helper()
+	changes, err := w.scene.Changes(t.Context(), s.cloud, w.before.ledger.Seq, w.before.ledger.External)
+	must(t, err)
+	counts := map[string]int{}
+	for _, c := range changes {
+		counts[string(c.Op)+" "+string(c.Kind)]++
+	}
+	if diff := cmp.Diff(w.Expect.Cloud, counts, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("%s\nIn the cloud: -want, +got:\n%s%v", w.Reason, diff, changes)
+	}
+}
+
+// differs returns how the picture of the restored world differs beyond what the case expects. A UID
+// of the source is no UID of the target, unless the case says so.
+func (w *world) differs() error {
+	now := w.after.uids
+	if w.Expect.OldUIDs {
+		now = maps.Clone(now)
+		maps.Copy(now, w.before.uids)
+	}
+	before, err := withoutUIDs(w.before.picture, w.before.uids)
+	if err != nil {
+		return err
+	}
+	after, err := withoutUIDs(w.after.picture, now)
+	if err != nil {
+		return err
+	}
+	names := maps.Clone(before)
+	maps.Copy(names, after)
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		was, had := before[name]
+		is, has := after[name]
+		switch {
+		case matches(w.Expect.Held, name) != "":
+		case !has && !slices.ContainsFunc(w.Expect.Lost, of(name)):
+			errs = append(errs, fmt.Errorf("%s is not there any more", name))
+		case !had && !slices.ContainsFunc(w.Expect.New, of(name)):
+			errs = append(errs, fmt.Errorf("%s was not there before: %+v", name, is))
+		case had && has:
+			w.forgive(name, &was, &is)
+			if diff := cmp.Diff(was, is, cmpopts.EquateEmpty()); diff != "" {
+				errs = append(errs, fmt.Errorf("%s: -before, +after:\n%s", name, diff))
+			}
+		}
+	}
+
+	return errors.Join(errs...)
+}
+
+// withoutUIDs returns a picture in which the UIDs of objects are the names of these, without what is named
+// and not there: that it is missing is seen by its absence.
+func withoutUIDs(p drill.Picture, uids map[string]string) (drill.Picture, error) {
+	var pairs []string
+	for uid, name := range uids {
+		pairs = append(pairs, uid, "<"+name+">")
+	}
+	b, err := json.Marshal(p) //nolint:musttag // It is only read again here.
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode a picture: %w", err)
+	}
+	all := drill.Picture{}
+	if err := json.Unmarshal([]byte(strings.NewReplacer(pairs...).Replace(string(b))), &all); err != nil { //nolint:musttag // As above.
+		return nil, fmt.Errorf("cannot decode a picture: %w", err)
+	}
+
+	maps.DeleteFunc(all, func(_ string, l drill.Likeness) bool { return l.Fields == drill.Absent })
+
+	return all, nil
+}
+
+// forgive makes the parts equal that may differ.
+func (w *world) forgive(name string, was, is *drill.Likeness) {
+	for pattern, parts := range w.Expect.Changed {
+		if !of(name)(pattern) {
+			continue
+		}
+		for _, part := range parts {
+			field := reflect.ValueOf(was).Elem().FieldByName(part)
+			field.Set(reflect.ValueOf(is).Elem().FieldByName(part))
+		}
+	}
+}
+
+// of returns whether a pattern is one of a name.
+func of(name string) func(pattern string) bool {
+	return func(pattern string) bool {
+		// Names have no backslash, so a slash in a pattern can match as any other character.
+		ok, err := path.Match(strings.ReplaceAll(pattern, "/", "|"), strings.ReplaceAll(name, "/", "|"))
+
+		return ok && err == nil
+	}
+}
+
+// matches returns the value of the first pattern that is one of the name; "" if none is.
+func matches(patterns map[string]string, name string) string {
+	for _, pattern := range slices.Sorted(maps.Keys(patterns)) {
+		if of(name)(pattern) {
+			return patterns[pattern]
+		}
+	}
+
+	return ""
+}
+
+// wantHeldAsSaid expects every pattern of what is to be held to name held objects, with the reason.
+func (s *suite) wantHeldAsSaid(t *testing.T, w *world) {
+	t.Helper()
+	if len(w.Expect.Held) == 0 {
+		return
+	}
+	for pattern, code := range w.Expect.Held {
+		n := 0
+		for name, u := range w.after.live {
+			if !of(name)(pattern) {
+				continue
+			}
+			n++
+			if !paused(u) || !drill.Held(u) || !strings.Contains(markOf(u), "["+code+"]") {
+				t.Errorf("%s\n%s is not held for %s: %v", w.Reason, name, code, u.GetAnnotations())
+			}
+		}
+		if n == 0 {
+			t.Errorf("%s\nThere is no %s among %v", w.Reason, pattern, slices.Sorted(maps.Keys(w.after.live)))
+		}
+	}
+}
+
+// wantBystander expects the bystanders to be as they were once each MR was reconciled again. With
+// drift they may follow another revision.
+func (s *suite) wantBystander(t *testing.T, w *world, since int64, drift bool) {
+	t.Helper()
+	b := w.theirs
+	if b == nil {
+		return
+	}
+	ctx := t.Context()
+	must(t, b.scene.AwaitReady(ctx, s.target))
+	must(t, b.scene.AwaitReads(ctx, s.target, s.cloud, since))
+	after, err := b.scene.Picture(ctx, s.target)
+	must(t, err)
+	before := b.state.picture
+	if drift {
+		before, after = withoutRevisions(before), withoutRevisions(after)
+	}
+	if diff := cmp.Diff(before, after, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("%s\nBystanders: -before, +after:\n%s", w.Reason, diff)
+	}
+	changes, err := b.scene.Changes(ctx, s.cloud, b.state.ledger.Seq, b.state.ledger.External)
+	must(t, err)
+	if len(changes) > 0 {
+		t.Errorf("%s\nBystanders, in the cloud: %v", w.Reason, changes)
+	}
+}
+
+// testWorldsValidated expects validate to report just what the cases say, and the damage by Velero
+// alone.
+func (s *suite) testWorldsValidated(t *testing.T, worlds []*world) {
+	v, r := s.judge(t)
+	if r.stderr != "" {
+		t.Errorf("validate wrote %s", r.stderr)
+	}
+	reported := map[string]bool{}
+	for _, p := range v.Problems {
+		at := strings.TrimPrefix(p.Object.Namespace+"/"+p.Object.Name, "others-")
+		if strings.Contains(at, "alone-") {
+			continue
+		}
+		i := -1
+		for j, w := range worlds { // The longest name, since one can begin with another.
+			if strings.HasPrefix(strings.TrimPrefix(at, "/"), w.Name) && (i < 0 || len(w.Name) > len(worlds[i].Name)) {
+				i = j
+			}
+		}
+		if i < 0 || !slices.Contains(worlds[i].Expect.Reports, p.Code) {
+			t.Errorf("validate reports a problem that does not exist: %+v", p)
+
+			continue
+		}
+		reported[worlds[i].Name+" "+p.Code] = true
+	}
+	for _, w := range worlds {
+		for _, code := range w.Expect.Reports {
+			if !reported[w.Name+" "+code] {
+				t.Errorf("%s\nvalidate does not report %s of case %s", w.Reason, code, w.Name)
+			}
+		}
+	}
+}
+
+// lookAgain restarts Crossplane, gives each Composition a new revision with the same content, and
+// expects nothing else to change.
+func (s *suite) lookAgain(t *testing.T, worlds []*world) {
+	t.Helper()
+	ctx := t.Context()
+	must(t, s.target.Restart(ctx, stack.Crossplane))
+	since := s.now(t)
+	for _, w := range worlds {
+		compositions, err := list(ctx, s.target, compositionKind, "", "")
+		must(t, err)
+		for _, u := range compositions {
+			if name := u.GetName(); name == w.Name || strings.HasPrefix(name, w.Name+"-") {
+				must(t, drill.Patch(ctx, s.target, &u, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.org/touched": "true"}}}))
+			}
+		}
+	}
+	s.each(t, "Again", worlds, func(w *world) bool { return w.after != nil }, func(t *testing.T, w *world) { s.testAgain(t, w, since) })
+}
+
+func (s *suite) testAgain(t *testing.T, w *world, since int64) {
+	t.Helper()
+	ctx := t.Context()
+	s.awaitSettled(t, w)
+	if len(w.Expect.Held) == 0 {
+		must(t, w.scene.AwaitReads(ctx, s.target, s.cloud, since))
+	}
+	again, err := w.scene.Picture(ctx, s.target)
+	must(t, err)
+	s.wantCloud(t, w)
+	if diff := cmp.Diff(withoutRevisions(w.after.picture), withoutRevisions(again), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("%s\nWhen Crossplane is restarted and Compositions are touched: -before, +after:\n%s", w.Reason, diff)
+	}
+	s.wantBystander(t, w, since, true)
+}
+
+// withoutRevisions returns a picture without the revisions that XRs follow.
+func withoutRevisions(p drill.Picture) drill.Picture {
+	all := drill.Picture{}
+	for name, l := range p {
+		if fields, ok := l.Fields.(map[string]any); ok {
+			u := (&unstructured.Unstructured{Object: fields}).DeepCopy()
+			if policy, _, _ := unstructured.NestedString(u.Object, "spec", "crossplane", "compositionUpdatePolicy"); policy != "Manual" {
+				unstructured.RemoveNestedField(u.Object, "spec", "crossplane", "compositionRevisionRef")
+			}
+			if policy, _, _ := unstructured.NestedString(u.Object, "spec", "compositionUpdatePolicy"); policy != "Manual" {
+				unstructured.RemoveNestedField(u.Object, "spec", "compositionRevisionRef")
+			}
+			l.Fields = u.Object
+		}
+		l.Managers = maps.Clone(l.Managers)
+		for manager, paths := range l.Managers {
+			l.Managers[manager] = slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return strings.Contains(path, "/compositionRevisionRef") })
+		}
+		all[name] = l
+	}
+
+	return all
+}

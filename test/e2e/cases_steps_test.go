@@ -1,0 +1,223 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cases"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+var (
+	compositionKind = schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "Composition"}
+	revisionKind    = schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositionRevision"}
+)
+
+// take takes steps of a case, one after the other.
+func (s *suite) take(t *testing.T, c *stack.Cluster, w *world, steps []cases.Step) {
+	t.Helper()
+	for _, step := range steps {
+		s.takeOne(t, c, w, step)
+	}
+}
+
+func (s *suite) takeOne(t *testing.T, c *stack.Cluster, w *world, step cases.Step) {
+	t.Helper()
+	ctx := t.Context()
+	switch {
+	case step.Apply != "":
+		must(t, w.scene.Apply(ctx, c, step.Apply))
+	case step.Patch != nil:
+		s.patchAll(t, c, w, step.Patch)
+	case step.Delete != nil:
+		s.deleteAll(t, c, w, step.Delete)
+	case step.Await != nil:
+		s.awaitAll(t, c, w, step.Await)
+	case step.Revise > 0:
+		for i := range step.Revise {
+			must(t, revise(ctx, c, w.Name, fmt.Sprint(i)))
+		}
+	case step.Stop != "":
+		must(t, c.Stop(step.Stop))
+	case step.Start != "":
+		must(t, c.Restart(ctx, step.Start))
+	case step.Details:
+		must(t, w.scene.AddDetails(ctx, c))
+	case step.Own != nil:
+		objects, err := c.Resource(ctx, kindOf(t, step.Own.Kind), w.scene.Name)
+		must(t, err)
+		must(t, drill.AddOwner(ctx, objects, step.Own.By, step.Own.Labels))
+	case step.BackUp != nil:
+		backupWith(t, c, step.BackUp.Name, step.BackUp.Args...)
+		logs, err := c.Velero(ctx, "backup", "logs", step.BackUp.Name)
+		must(t, err)
+		wantCodes(t, w, "The log of "+step.BackUp.Name, problems(logs), step.BackUp.Codes)
+	case len(step.Release) > 0:
+		if r := command(t, c, append([]string{"release"}, step.Release...)...); r.code != 0 {
+			t.Errorf("%s\nrelease %v: %+v", w.Reason, step.Release, r)
+		}
+	case step.RestoreAgain != nil:
+		again := w.scene
+		again.RestoreArgs = *step.RestoreAgain
+		w.restores++
+		name := fmt.Sprintf("%s-again-%d", w.Name, w.restores)
+		must(t, again.StartRestoreAs(ctx, c, name))
+		s.awaitCompleted(t, name)
+	case step.AwaitReady:
+		must(t, w.scene.AwaitReady(ctx, c))
+	default:
+		t.Fatalf("case %s has an empty step", w.Name)
+	}
+}
+
+// revise makes a new revision of a Composition, with the same spec, and waits until Crossplane
+// controls all.
+func revise(ctx context.Context, c *stack.Cluster, composition, to string) error {
+	selector := "crossplane.io/composition-name=" + composition
+	before, err := list(ctx, c, revisionKind, "", selector)
+	if err != nil {
+		return err
+	}
+	u, err := get(ctx, c, compositionKind, "", composition)
+	if err != nil {
+		return err
+	}
+	if err := drill.Patch(ctx, c, u, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.org/revised": to}}}); err != nil {
+		return fmt.Errorf("cannot revise Composition %s: %w", composition, err)
+	}
+
+	return c.Wait(ctx, time.Minute, "another revision of Composition "+composition, func(ctx context.Context) error {
+		all, err := list(ctx, c, revisionKind, "", selector)
+		if err != nil {
+			return err
+		}
+		for _, r := range all {
+			if len(r.GetOwnerReferences()) == 0 {
+				return fmt.Errorf("%s has no owner", r.GetName())
+			}
+		}
+		if len(all) <= len(before) {
+			return fmt.Errorf("it has %d revisions, as before", len(all))
+		}
+
+		return nil
+	})
+}
+
+// find returns the objects that a step means.
+func (w *world) find(ctx context.Context, t *testing.T, c *stack.Cluster, o cases.Objects) ([]unstructured.Unstructured, error) {
+	t.Helper()
+	all, err := list(ctx, c, kindOf(t, o.Kind), w.scene.Name, o.Labels)
+	if err != nil {
+		return nil, err
+	}
+
+	return slices.DeleteFunc(all, func(u unstructured.Unstructured) bool {
+		if o.Name == "" {
+			return u.GetNamespace() == "" && !strings.HasPrefix(u.GetName(), w.scene.Name+"-")
+		}
+		ok, err := path.Match(o.Name, u.GetName())
+
+		return !ok || err != nil
+	}), nil
+}
+
+// some is find that expects at least one.
+func (w *world) some(t *testing.T, c *stack.Cluster, o cases.Objects) []unstructured.Unstructured {
+	t.Helper()
+	all, err := w.find(t.Context(), t, c, o)
+	must(t, err)
+	if len(all) == 0 {
+		t.Fatalf("case %s: there is no %s %s%s", w.Name, o.Kind, o.Name, o.Labels)
+	}
+
+	return all
+}
+
+// patchAll patches objects. ${now} is the time, and ${uid} the UID that the object had in the source.
+func (s *suite) patchAll(t *testing.T, c *stack.Cluster, w *world, p *cases.Patch) {
+	t.Helper()
+	kind, text := types.MergePatchType, p.Merge
+	if len(p.JSON) > 0 {
+		kind, text = types.JSONPatchType, p.JSON
+	}
+	text = json.RawMessage(strings.ReplaceAll(string(text), "${now}", time.Now().UTC().Format(time.RFC3339)))
+	var subresources []string
+	if p.Status {
+		subresources = []string{"status"}
+	}
+	for _, u := range w.some(t, c, p.Objects) {
+		r, err := c.Resource(t.Context(), u.GroupVersionKind(), u.GetNamespace())
+		must(t, err)
+		own := string(text)
+		if w.before != nil {
+			for uid, name := range w.before.uids {
+				if strings.HasPrefix(name, u.GetKind()+".") && strings.HasSuffix(name, " "+u.GetNamespace()+"/"+u.GetName()) {
+					own = strings.ReplaceAll(own, "${uid}", uid)
+				}
+			}
+		}
+		_, err = r.Patch(t.Context(), u.GetName(), kind, []byte(own), metav1.PatchOptions{FieldManager: "kubectl-patch"}, subresources...)
+		must(t, err)
+	}
+}
+
+func (s *suite) deleteAll(t *testing.T, c *stack.Cluster, w *world, o *cases.Objects) {
+	t.Helper()
+	for _, u := range w.some(t, c, *o) {
+		r, err := c.Resource(t.Context(), u.GroupVersionKind(), u.GetNamespace())
+		must(t, err)
+		must(t, r.Delete(t.Context(), u.GetName(), metav1.DeleteOptions{}))
+	}
+}
+
+func (s *suite) awaitAll(t *testing.T, c *stack.Cluster, w *world, a *cases.Await) {
+	t.Helper()
+	must(t, c.Wait(t.Context(), 5*time.Minute, fmt.Sprintf("%s %s%s of case %s", a.Kind, a.Name, a.Labels, w.Name), func(ctx context.Context) error {
+		all, err := w.find(ctx, t, c, a.Objects)
+		if err != nil {
+			return err
+		}
+		if a.Count == nil && len(all) == 0 || a.Count != nil && len(all) != *a.Count {
+			return fmt.Errorf("there are %v", names(all))
+		}
+		var errs []error
+		for _, u := range all {
+			errs = append(errs, is(&u, a))
+		}
+
+		return errors.Join(errs...)
+	}))
+}
+
+// is returns an error if an object is not in the awaited state.
+func is(u *unstructured.Unstructured, a *cases.Await) error {
+	var errs []error
+	for condition, status := range a.Conditions {
+		errs = append(errs, stack.HasCondition(u, condition, status))
+	}
+	if a.Mark != "" && (!drill.Held(u) || !strings.Contains(markOf(u), a.Mark)) {
+		errs = append(errs, fmt.Errorf("the mark of %s is %s", u.GetName(), markOf(u)))
+	}
+	if a.Deleting && u.GetDeletionTimestamp() == nil {
+		errs = append(errs, fmt.Errorf("%s is not being deleted", u.GetName()))
+	}
+	if b, err := u.MarshalJSON(); err != nil || !strings.Contains(string(b), a.Has) {
+		errs = append(errs, fmt.Errorf("%s does not have %s: %w", u.GetName(), a.Has, err))
+	}
+
+	return errors.Join(errs...)
+}

@@ -1,0 +1,289 @@
+package e2e
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cases"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// onlyCases makes a run short while one works on a case.
+var onlyCases = flag.String("cases", "", "run only the cases whose names match this regular expression")
+
+// TestCasesV2 loses and restores every case in one pair of clusters, on Crossplane v2.
+func TestCasesV2(t *testing.T) { testCases(t, stack.V2, "v2") }
+
+// TestCasesV1 does so on Crossplane v1.20, where trees begin with claims.
+func TestCasesV1(t *testing.T) { testCases(t, stack.V1, "v1.20") }
+
+// A world is a case at work.
+type world struct {
+	*cases.Case
+	scene drill.Scene
+
+	// before is its state in the source, and after the one once it is restored.
+	before, after *state
+	// alone is the copy that Velero restores alone; nil if there is none.
+	alone *world
+	// theirs are the bystanders; nil if there are none.
+	theirs *bystander
+	// restores counts the Restores after the first.
+	restores int
+}
+
+// A bystander is what a restore must not touch.
+type bystander struct {
+	scene drill.Scene
+	state *state
+}
+
+func testCases(t *testing.T, version stack.Version, dir string) {
+	t.Helper()
+	t.Parallel()
+	ctx := t.Context()
+	loaded, err := cases.Load("../cases", dir)
+	must(t, err)
+	worlds := newWorlds(t, version, loaded)
+	all := func(*world) bool { return true }
+	s := newStage(t, version)
+
+	s.source = s.platformOf(t, "source", worlds)
+	for _, w := range worlds {
+		must(t, w.scene.Make(ctx, s.source))
+		if w.alone != nil {
+			must(t, w.alone.scene.Make(ctx, s.source))
+		}
+	}
+	must(t, s.source.RestartVelero(ctx))
+	t.Run("Backup", func(t *testing.T) { s.backUpWorlds(t, worlds) })
+	must(t, s.source.Destroy())
+
+	s.target = s.platformOf(t, "target", slices.DeleteFunc(slices.Clone(worlds), func(w *world) bool { return w.Bare }))
+	must(t, s.target.RestartVelero(ctx))
+	for _, w := range worlds {
+		if w.alone != nil {
+			t.Run("VeleroAlone/"+w.Name, func(t *testing.T) { s.testWorldLost(t, w.alone) })
+		}
+	}
+	must(t, s.target.UsePlugin(ctx, true))
+	s.makeBystanders(t, worlds)
+	s.each(t, "Before", worlds, func(w *world) bool { return len(w.Before) > 0 }, func(t *testing.T, w *world) { s.take(t, s.target, w, w.Before) })
+	for _, w := range worlds { // Velero restores one after the other, and then polls them all at once.
+		must(t, w.scene.StartRestore(ctx, s.target))
+	}
+	s.each(t, "Restoring", worlds, func(w *world) bool { return len(w.Restoring) > 0 }, func(t *testing.T, w *world) { s.take(t, s.target, w, w.Restoring) })
+	s.each(t, "Ended", worlds, all, s.testEnded)
+	s.each(t, "Restored", worlds, func(w *world) bool { return len(w.Restored) > 0 }, func(t *testing.T, w *world) { s.take(t, s.target, w, w.Restored) })
+	s.each(t, "Ready", worlds, all, s.awaitSettled)
+	since := s.now(t)
+	s.each(t, "Judged", worlds, all, func(t *testing.T, w *world) { s.testJudged(t, w, since) })
+	t.Run("Validated", func(t *testing.T) { s.testWorldsValidated(t, worlds) })
+	s.lookAgain(t, worlds)
+}
+
+// each runs a stage of some worlds as a test.
+func (s *suite) each(t *testing.T, name string, worlds []*world, of func(w *world) bool, test func(t *testing.T, w *world)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		for _, w := range worlds {
+			if of(w) {
+				t.Run(w.Name, func(t *testing.T) { test(t, w) })
+			}
+		}
+	})
+}
+
+// newWorlds returns the chosen cases by name, with those that break programs last.
+func newWorlds(t *testing.T, version stack.Version, all map[string]*cases.Case) []*world {
+	t.Helper()
+	var worlds []*world
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if !regexp.MustCompile(*onlyCases).MatchString(name) {
+			continue
+		}
+		w := &world{Case: all[name]}
+		w.scene = drill.Scene{
+			Name: name, Dir: w.Dir, Crossplane: version, Count: w.Count, Namespaces: w.Namespaces, Composed: w.Composed, Store: w.Store,
+			BackupArgs: w.Backup, RestoreArgs: w.Restore, Drift: w.Drift, Status: true,
+		}
+		for _, kind := range w.Kinds {
+			w.scene.Kinds = append(w.scene.Kinds, kindOf(t, kind))
+		}
+		if w.Control {
+			w.alone = &world{Case: w.Case, scene: w.scene}
+			w.alone.scene.Name = "alone-" + name
+		}
+		worlds = append(worlds, w)
+	}
+	slices.SortStableFunc(worlds, func(a, b *world) int {
+		switch {
+		case a.Breaks == b.Breaks:
+			return 0
+		case b.Breaks:
+			return -1
+		default:
+			return 1
+		}
+	})
+
+	return worlds
+}
+
+// kindOf parses Kind.version.group.
+func kindOf(t *testing.T, text string) schema.GroupVersionKind {
+	t.Helper()
+	gvk, _ := schema.ParseKindArg(text)
+	if gvk == nil {
+		t.Fatalf("%q is not of the form Kind.version.group", text)
+	}
+
+	return *gvk
+}
+
+// platformOf starts a cluster, with Velero alone, that has the platform of each world.
+func (s *suite) platformOf(t *testing.T, name string, worlds []*world) *stack.Cluster {
+	t.Helper()
+	ctx := t.Context()
+	c, err := stack.NewCluster(ctx, s.host, stack.Options{Name: name, Crossplane: s.version, KubernetesProvider: true, VeleroArgs: oftener})
+	must(t, err)
+	// Crossplane takes a second or two for each XRD, so all are there before the first is awaited.
+	for _, install := range []func(s drill.Scene) error{
+		func(s drill.Scene) error { return s.Put(ctx, c, name+".yaml") },
+		func(s drill.Scene) error { return s.Install(ctx, c, name+".yaml") },
+	} {
+		for _, w := range worlds {
+			must(t, install(w.scene))
+			if w.alone != nil {
+				must(t, install(w.alone.scene))
+			}
+		}
+	}
+
+	return c
+}
+
+// backUpWorlds backs up each world, first those without the plugin.
+func (s *suite) backUpWorlds(t *testing.T, worlds []*world) {
+	ctx := t.Context()
+	for _, w := range worlds {
+		if w.Unplugged {
+			s.backUpWorld(t, w)
+		}
+		if w.alone != nil {
+			s.backUpWorld(t, w.alone)
+		}
+	}
+	must(t, s.source.UsePlugin(ctx, true))
+	for _, w := range worlds {
+		if !w.Unplugged {
+			s.backUpWorld(t, w)
+		}
+	}
+}
+
+// backUpWorld waits until a world is complete, lets happen what happens to it, remembers it and
+// backs it up.
+func (s *suite) backUpWorld(t *testing.T, w *world) {
+	t.Helper()
+	ctx := t.Context()
+	must(t, w.scene.AwaitReady(ctx, s.source))
+	pruned, err := w.scene.Prune(ctx, s.source)
+	must(t, err)
+	if len(pruned) > 0 {
+		t.Logf("Crossplane composed twice, and forgot, of case %s: %v", w.Name, pruned)
+		must(t, w.scene.AwaitReady(ctx, s.source))
+	}
+	must(t, w.scene.Change(ctx, s.source))
+	must(t, w.scene.AwaitReady(ctx, s.source))
+	s.take(t, s.source, w, w.Made)
+	w.before, err = s.stateOf(ctx, s.source, w.scene)
+	must(t, err)
+	backup, err := w.scene.EndOfBackup(ctx, s.source)
+	must(t, err)
+	logs, _ := s.source.Velero(ctx, "backup", "logs", w.scene.Name)
+	if phase := drill.Phase(backup); !isPhase(phase, w.Expect.BackupPhase) {
+		t.Errorf("%s\nThe Backup is %s:\n%s", w.Reason, phase, problems(logs))
+	}
+	wantCodes(t, w, "The backup's log", problems(logs), w.Expect.BackupCodes)
+}
+
+// isPhase reports whether a phase is one of those that are wanted, separated by |; Completed if none is.
+func isPhase(phase, want string) bool {
+	return slices.Contains(strings.Split(cmp.Or(want, "Completed"), "|"), phase)
+}
+
+var aCode = regexp.MustCompile(`\[[A-Z][A-Za-z]+\]`)
+
+// wantCodes expects each reason to be in a text.
+func wantCodes(t *testing.T, w *world, what, text string, codes []string) {
+	t.Helper()
+	for _, code := range codes {
+		if !strings.Contains(text, "["+code+"]") {
+			t.Errorf("%s\n%s does not name %s, but %v", w.Reason, what, code, aCode.FindAllString(text, -1))
+		}
+	}
+}
+
+// makeBystanders makes those of all worlds, which the target has the platform of.
+func (s *suite) makeBystanders(t *testing.T, worlds []*world) {
+	t.Helper()
+	ctx := t.Context()
+	for _, w := range worlds {
+		if w.Alone != "" || w.Bare {
+			continue
+		}
+		w.theirs = &bystander{scene: w.scene}
+		w.theirs.scene.Others, w.theirs.scene.OwnNames, w.theirs.scene.Count = true, w.OwnNames, 1
+		w.theirs.scene.Drift = false
+		must(t, w.theirs.scene.Make(ctx, s.target))
+	}
+	for _, w := range worlds {
+		if w.theirs == nil {
+			continue
+		}
+		must(t, w.theirs.scene.AwaitReady(ctx, s.target))
+		pruned, err := w.theirs.scene.Prune(ctx, s.target)
+		must(t, err)
+		if len(pruned) > 0 {
+			must(t, w.theirs.scene.AwaitReady(ctx, s.target))
+		}
+		s.take(t, s.target, w, w.Theirs)
+		must(t, w.theirs.scene.AwaitReady(ctx, s.target))
+		w.theirs.state, err = s.stateOf(ctx, s.target, w.theirs.scene)
+		must(t, err)
+		if len(w.theirs.state.picture) == 0 {
+			t.Fatalf("case %s has no bystanders, and does not say why", w.Name)
+		}
+	}
+}
+
+// testWorldLost is the control: without the damage that it expects, the case proves nothing.
+func (s *suite) testWorldLost(t *testing.T, w *world) {
+	must(t, w.scene.StartRestore(t.Context(), s.target))
+	s.awaitCompleted(t, w.scene.Name)
+	s.eventually(t, "damage by Velero alone (the control)", func(ctx context.Context) error {
+		picture, err := w.scene.Picture(ctx, s.target)
+		if err != nil {
+			return err
+		}
+		changes, err := w.scene.Changes(ctx, s.cloud, w.before.ledger.Seq, w.before.ledger.External)
+		if err == nil && (len(changes) == 0 || gocmp.Equal(w.before.picture, picture, cmpopts.EquateEmpty())) {
+			err = fmt.Errorf("%d objects became %d, and there were %d changes in the cloud", len(w.before.picture), len(picture), len(changes))
+		}
+
+		return err
+	})
+}
