@@ -1,7 +1,6 @@
 package fields
 
 import (
-	"cmp"
 	"flag"
 	"fmt"
 	"maps"
@@ -12,7 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
 
@@ -23,7 +23,7 @@ const (
 
 var update = flag.Bool("update", false, "write "+file)
 
-// Reasons has what is to say of fields that no manifest sets. Each map is from titles of tables,
+// A reasons has what is to say of fields that no manifest sets. Each map is from titles of tables,
 // separated by commas, to patterns for paths.
 type reasons struct {
 	// InGo names a file, and a text in it that sets the field.
@@ -45,16 +45,16 @@ type verdict struct {
 // TestPage expects that each field is set, explained or a known gap, and that the page says so.
 // go test ./fields -update writes the page.
 func TestPage(t *testing.T) {
-	all, err := Tables(t.Context(), root)
+	all, err := Read(t.Context(), root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Mark(all, root); err != nil {
+	if err := all.Mark(root); err != nil {
 		t.Fatal(err)
 	}
 	verdicts := readReasons(t)
 	of := map[string]map[string]*verdict{}
-	for _, table := range all {
+	for _, table := range all.Tables {
 		of[table.Title] = map[string]*verdict{}
 		for _, field := range slices.Sorted(maps.Keys(table.Fields)) {
 			if len(table.Set[field]) > 0 {
@@ -79,7 +79,7 @@ func TestPage(t *testing.T) {
 		}
 	}
 
-	want := page(all, of, verdicts)
+	want := page(all.Tables, of, verdicts)
 	path := filepath.Join(root, file)
 	if *update {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
@@ -87,7 +87,7 @@ func TestPage(t *testing.T) {
 		}
 	}
 	got, err := os.ReadFile(path)
-	if diff := gocmp.Diff(want, string(got)); err != nil || diff != "" {
+	if diff := cmp.Diff(want, string(got)); err != nil || diff != "" {
 		t.Errorf("%s is outdated; write it with: cd test && go test ./fields -update: %v\n-want, +got:\n%s", file, err, diff)
 	}
 }
@@ -118,6 +118,7 @@ func readReasons(t *testing.T) []*verdict {
 	add(r.Reasons, false, false)
 	add(r.Gaps, true, false)
 	add(r.InGo, false, true)
+	slices.SortFunc(all, func(a, b *verdict) int { return strings.Compare(a.pattern, b.pattern) })
 	for _, v := range all {
 		if !v.set {
 			continue
@@ -160,7 +161,7 @@ manifests that set it.
 manifests, and [reasons.yaml](../../test/fields/reasons.yaml).
 Of %d fields, %d are set, %d have a reason why no test needs them, and %d are gaps.
 `, fields, set, fields-set-gaps, gaps)
-	s.WriteString("\n## Gaps\n\n| kind | fields | what no test shows |\n| --- | --- | --- |\n")
+	s.WriteString("\n## Gaps\n\nA number is how many fields a pattern stands for.\n\n| kind | fields | what no test shows |\n| --- | --- | --- |\n")
 	for _, table := range all {
 		rows(&s, table, of[table.Title], "| "+table.Title+" ", func(v *verdict) bool { return v != nil && v.gap })
 	}
@@ -183,7 +184,7 @@ func rows(s *strings.Builder, table *Table, of map[string]*verdict, first string
 		}
 		text, path := "`"+strings.Join(by[:min(len(by), 3)], "`, `")+"`", "`"+field+"`"
 		if v != nil {
-			text = cmp.Or(v.text, text)
+			text = v.text
 			if strings.Contains(v.pattern, "*") {
 				path = fmt.Sprintf("`%s` (%d)", v.pattern, v.fields)
 			}
@@ -197,5 +198,67 @@ func rows(s *strings.Builder, table *Table, of map[string]*verdict, first string
 	}
 	for _, text := range texts {
 		fmt.Fprintf(s, "%s| %s | %s |\n", first, strings.Join(paths[text], ", "), text)
+	}
+}
+
+// TestMark expects what manifests set in ways that are not plain.
+func TestMark(t *testing.T) {
+	cases := map[string]struct {
+		reason, manifest, title string
+		want                    []string
+	}{
+		"Base": {
+			reason: "A Composition sets what its templates have.", title: "Namespaced MR", want: []string{"spec", "spec.a"},
+			manifest: "{kind: Composition, spec: {resources: [{base: {apiVersion: cloud.m.example.org/v1, kind: Bucket, metadata: {name: a}, spec: {a: 1}}}]}}",
+		},
+		"Patches": {
+			reason: "Patches set fields of the template, and those to the XR do not.", title: "Namespaced MR", want: []string{"spec", "spec.a", "spec.b[]"},
+			manifest: `{resources: [{base: {apiVersion: cloud.m.example.org/v1, kind: Bucket}, patches: [
+  {type: FromCompositeFieldPath, fromFieldPath: spec.a}, {fromFieldPath: x, toFieldPath: "spec.b[0]"}, {type: ToCompositeFieldPath, fromFieldPath: spec.c}]}]}`,
+		},
+		"Schedule": {
+			reason: "A Schedule has the spec of a Backup.", title: "Backup", want: []string{"spec", "spec.ttl"},
+			manifest: "{apiVersion: velero.io/v1, kind: Schedule, spec: {schedule: x, template: {ttl: 1h}}}",
+		},
+		"Merge": {
+			reason: "A step of a case sets what it patches.", title: "Restore", want: []string{"", "spec", "spec.a"},
+			manifest: "{made: [{patch: {kind: Restore.v1.velero.io, merge: {spec: {a: 1}}}}]}",
+		},
+		"JSON": {
+			reason: "So does one with a JSON patch.", title: "Restore", want: []string{"spec", "spec.a[]", "spec.a[].b", "spec.a[].b.c"},
+			manifest: "{made: [{patch: {kind: Restore.v1.velero.io, json: [{op: add, path: /spec/a/0/b, value: {c: 1}}]}}]}",
+		},
+		"Flags": {
+			reason: "The arguments of velero set fields, too.", title: "Restore",
+			want:     []string{"spec", "spec.includedNamespaces[]", "spec.labelSelector", "spec.labelSelector.matchLabels"},
+			manifest: "{restore: [--include-namespaces, a, --selector=a=b]}",
+		},
+		"Claim": {
+			reason: "An XRD says what is a claim.", title: claim, want: []string{"spec", "spec.a"},
+			manifest: `{items: [
+  {apiVersion: apiextensions.crossplane.io/v1, kind: CompositeResourceDefinition, spec: {group: a.org, names: {kind: X}, claimNames: {kind: C}}},
+  {apiVersion: a.org/v1, kind: C, spec: {a: 1}}]}`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			all := &Inventory{}
+			if err := yaml.UnmarshalStrict(apis, all); err != nil {
+				t.Fatal(err)
+			}
+			for _, table := range all.Tables {
+				table.Set = map[string][]string{}
+			}
+			w := world{objects: []*unstructured.Unstructured{{}}}
+			if err := yaml.Unmarshal([]byte(tc.manifest), &w.objects[0].Object); err != nil {
+				t.Fatal(err)
+			}
+			if err := all.mark([]world{w}); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, slices.Sorted(maps.Keys(all.table(tc.title).Set))); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }

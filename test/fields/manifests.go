@@ -9,16 +9,14 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cases"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A world has the manifests of a folder, or in a Go file.
+// A world has the manifests of a folder.
 type world struct {
 	name, dir string
 	version   stack.Version
@@ -26,38 +24,41 @@ type world struct {
 }
 
 // Mark notes in the tables which manifests set a field. Those of cases come first.
-func Mark(all []*Table, root string) error {
-	worlds, err := read(root)
+func (all *Inventory) Mark(root string) error {
+	read, err := worlds(root)
 	if err != nil {
 		return err
 	}
+
+	return all.mark(read)
+}
+
+func (all *Inventory) mark(read []world) (err error) {
 	roles := map[string]string{}
-	for _, w := range worlds {
+	for _, w := range read {
 		for _, u := range w.objects {
 			each(u.Object, func(m map[string]any) { w.define(roles, m) })
 		}
 	}
-	for _, w := range worlds {
+	for _, w := range read {
 		find := func(m map[string]any) *Table {
 			group, _, _ := strings.Cut(fmt.Sprint(m["apiVersion"]), "/")
 			kind := fmt.Sprintf("%v.%s", m["kind"], group)
 			if parts := strings.SplitN(fmt.Sprint(m["kind"]), ".", 3); len(parts) == 3 {
 				kind = parts[0] + "." + parts[2] // In a step of a case.
 			}
-			for _, t := range all {
-				if title, ok := roles[string(w.version)+" "+kind]; t.Title == title || !ok && t.Kinds.MatchString(kind) {
-					return t
-				}
+			if title, ok := roles[string(w.version)+" "+kind]; ok {
+				return all.table(title)
 			}
 
-			return nil
+			return all.of(kind)
 		}
 		for _, u := range w.objects {
 			each(u.Object, func(m map[string]any) {
 				mark(m, w.name, find)
 				for key, title := range map[string]string{"backup": "Backup", "args": "Backup", "restore": "Restore", "restoreAgain": "Restore"} {
 					if args, ok := m[key].([]any); ok && err == nil {
-						err = titled(all, title).flags(args, w.name)
+						err = all.flags(title, args, w.name)
 					}
 				}
 			})
@@ -105,29 +106,43 @@ func mark(m map[string]any, who string, find func(map[string]any) *Table) {
 	for key, value := range m {
 		switch base, _ := m["base"].(map[string]any); {
 		case m["kind"] == "Schedule" && key == "spec":
-			find(map[string]any{"apiVersion": "velero.io/v1", "kind": "Backup"}).set(key, value.(map[string]any)["template"], who)
+			spec, _ := value.(map[string]any)
+			find(map[string]any{"apiVersion": "velero.io/v1", "kind": "Backup"}).set(key, spec["template"], who)
 		case key == "patches" && base != nil && find(base) != nil:
-			each(value, func(patch map[string]any) {
-				to, ok := patch["toFieldPath"]
-				if from, _ := patch["fromFieldPath"].(string); !ok && from != "" {
+			for _, patch := range items(value) {
+				from, _ := patch["fromFieldPath"].(string)
+				to, ok := patch["toFieldPath"].(string)
+				if !ok {
 					to = from
 				}
-				if !strings.HasPrefix(fmt.Sprint(patch["type"]), "To") && to != nil {
-					find(base).set(regexp.MustCompile(`\[\d+\]`).ReplaceAllString(fmt.Sprint(to), "[]"), nil, who)
+				if of, _ := patch["type"].(string); !strings.Contains(of, "To") {
+					find(base).set(regexp.MustCompile(`\[\d+\]`).ReplaceAllString(to, "[]"), nil, who)
 				}
-			})
+			}
 		case t == nil:
 		case key == "merge":
 			t.set("", value, who)
 		case key == "json":
-			each(value, func(op map[string]any) {
+			for _, op := range items(value) {
 				path := regexp.MustCompile(`/(\d+|-)(/|$)`).ReplaceAllString(fmt.Sprint(op["path"]), "[]$2")
 				t.set(strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", "."), op["value"], who)
-			})
+			}
 		case !isCommon(key):
 			t.set(key, value, who)
 		}
 	}
+}
+
+// items returns the maps in a list.
+func items(list any) (all []map[string]any) {
+	values, _ := list.([]any)
+	for _, value := range values {
+		if m, ok := value.(map[string]any); ok {
+			all = append(all, m)
+		}
+	}
+
+	return all
 }
 
 // set notes who sets a field, what it belongs to, and what it has.
@@ -151,57 +166,36 @@ func (t *Table) set(path string, value any, who string) {
 }
 
 // flags notes the fields that flags of velero backup create or velero restore create set.
-func (t *Table) flags(args []any, who string) error {
+func (all *Inventory) flags(title string, args []any, who string) error {
+	t := all.table(title)
 	for i, arg := range args {
 		flag, value, ok := strings.Cut(fmt.Sprint(arg), "=")
 		if !ok && i+1 < len(args) {
 			value = fmt.Sprint(args[i+1])
 		}
-		path, known := fieldOf(flag)
+		path, known := all.Flags[flag]
 		switch {
-		case !strings.HasPrefix(flag, "--") || flag == "--annotations" || flag == "--labels": // Of the Backup or the Restore.
+		case !strings.HasPrefix(flag, "--"):
 		case !known:
-			return fmt.Errorf("cannot tell which field of a %s the flag %s in %s sets", t.Title, flag, who)
-		case strings.Contains(flag, "selector"):
-			for part := range strings.SplitSeq(value, " or ") {
-				selector, err := metav1.ParseToLabelSelector(part)
-				if err != nil {
-					return fmt.Errorf("cannot parse the selector %q in %s: %w", part, who, err)
-				}
-				object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(selector)
-				if err != nil {
-					return fmt.Errorf("cannot convert the selector %q in %s: %w", part, who, err)
-				}
-				t.set(path, object, who)
-			}
-		default:
+			return fmt.Errorf("cannot tell which field of a %s the flag %s in %s sets", title, flag, who)
+		case !strings.Contains(flag, "selector"):
 			t.set(path, nil, who)
+		default:
+			for part := range strings.SplitSeq(value, " or ") {
+				if strings.ContainsAny(part, "(!") {
+					t.set(path, map[string]any{"matchExpressions": []any{map[string]any{"key": "", "operator": "", "values": []any{""}}}}, who)
+				} else {
+					t.set(path+".matchLabels", nil, who)
+				}
+			}
 		}
 	}
 
 	return nil
 }
 
-// fieldOf returns the field that a flag of the velero commands sets.
-func fieldOf(flag string) (string, bool) {
-	path, ok := map[string]string{
-		"--include-namespaces": "includedNamespaces[]", "--exclude-namespaces": "excludedNamespaces[]",
-		"--include-resources": "includedResources[]", "--exclude-resources": "excludedResources[]",
-		"--include-cluster-scoped-resources": "includedClusterScopedResources[]", "--exclude-cluster-scoped-resources": "excludedClusterScopedResources[]",
-		"--include-namespace-scoped-resources": "includedNamespaceScopedResources[]", "--exclude-namespace-scoped-resources": "excludedNamespaceScopedResources[]",
-		"--include-cluster-resources": "includeClusterResources", "--selector": "labelSelector", "--or-selector": "orLabelSelectors[]",
-		"--item-operation-timeout": "itemOperationTimeout", "--ttl": "ttl", "--storage-location": "storageLocation", "--snapshot-volumes": "snapshotVolumes",
-		"--ordered-resources": "orderedResources", "--resource-policies-configmap": "resourcePolicy.name", "--from-backup": "backupName",
-		"--from-schedule": "scheduleName", "--namespace-mappings": "namespaceMapping", "--existing-resource-policy": "existingResourcePolicy",
-		"--status-include-resources": "restoreStatus.includedResources[]", "--status-exclude-resources": "restoreStatus.excludedResources[]",
-		"--restore-volumes": "restorePVs", "--preserve-nodeports": "preserveNodePorts", "--resource-modifier-configmap": "resourceModifier.name",
-	}[flag]
-
-	return "spec." + path, ok
-}
-
-// read reads the worlds: of the cases, the examples, and the other tests.
-func read(root string) ([]world, error) {
+// worlds reads the manifests of the cases, the examples, and the other tests.
+func worlds(root string) ([]world, error) {
 	var all []world
 	for _, version := range []string{"v2", "v1.20"} {
 		of, err := cases.Load(filepath.Join(root, "test/cases"), version)

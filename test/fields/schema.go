@@ -3,20 +3,15 @@
 package fields
 
 import (
-	"cmp"
 	"context"
+	_ "embed" // For apis.yaml.
 	"encoding/json"
-	"errors"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -24,13 +19,23 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// A Table is a part of the page: a title, a pattern for the Kind.group that it is about, its fields,
-// and by path who sets them and what they belong to.
+//go:embed apis.yaml
+var apis []byte
+
+// An Inventory has the tables of the page, and what they are made from.
+type Inventory struct {
+	Tables  []*Table
+	Sources []struct{ Program, Module, Files string }
+	// Flags of velero's commands, and the fields that they set.
+	Flags map[string]string
+}
+
+// A Table has the fields of kinds, and who sets them, or anything below or above them.
 type Table struct {
 	Title  string
 	Kinds  *regexp.Regexp
-	Fields map[string]bool
-	Set    map[string][]string
+	Fields map[string]bool     `json:"-"`
+	Set    map[string][]string `json:"-"`
 }
 
 // Titles of tables whose kinds are not known by their names.
@@ -43,96 +48,59 @@ const (
 // deepest is how many names a path has at most. What is below is one field.
 const deepest = 6
 
-// Tables returns the tables in the order of the page, with their fields.
-func Tables(ctx context.Context, root string) ([]*Table, error) {
-	var all []*Table
-	for _, t := range [][2]string{
-		{"XRD", `CompositeResourceDefinition\.apiextensions\.crossplane\.io`},
-		{"Composition and CompositionRevision", `Composition(Revision)?\.apiextensions\.crossplane\.io`},
-		{"Input of function-patch-and-transform", `Resources\.pt\.fn\.crossplane\.io`},
-		{xr},
-		{legacy},
-		{claim},
-		{"Cluster-scoped MR", `[A-Z][a-z]+\.(cloud|upjet)\.example\.org`},
-		{"Namespaced MR", `[A-Z][a-z]+\.(cloud|upjet)\.m\.example\.org`},
-		{"Object of provider-kubernetes", `Object\.kubernetes(\.m)?\.crossplane\.io`},
-		{"ProviderConfig of provider-kubernetes", `(Cluster)?ProviderConfig\.kubernetes(\.m)?\.crossplane\.io`},
-		{"Usage of apiextensions.crossplane.io", `Usage\.apiextensions\.crossplane\.io`},
-		{"Usage of protection.crossplane.io", `Usage\.protection\.crossplane\.io`},
-		{"ClusterUsage", `ClusterUsage\.protection\.crossplane\.io`},
-		{"EnvironmentConfig", `EnvironmentConfig\.apiextensions\.crossplane\.io`},
-		{"Function", `Function\.pkg\.crossplane\.io`},
-		{"Operation", `Operation\.ops\.crossplane\.io`},
-		{"CronOperation", `CronOperation\.ops\.crossplane\.io`},
-		{"WatchOperation", `WatchOperation\.ops\.crossplane\.io`},
-		{"ManagedResourceActivationPolicy", `ManagedResourceActivationPolicy\.apiextensions\.crossplane\.io`},
-		{"Backup", `Backup\.velero\.io`},
-		{"Restore", `Restore\.velero\.io`},
-	} {
-		kinds := regexp.MustCompile("^(" + t[1] + ")$")
-		all = append(all, &Table{Title: t[0], Kinds: kinds, Fields: map[string]bool{}, Set: map[string][]string{}})
+// Read returns the tables with all fields of the APIs. The go command downloads modules that are not
+// in its cache, as for the stack.
+func Read(ctx context.Context, root string) (*Inventory, error) {
+	all, dir := &Inventory{}, ""
+	if err := yaml.UnmarshalStrict(apis, all); err != nil {
+		return nil, fmt.Errorf("cannot parse apis.yaml: %w", err)
 	}
-	files, err := sources(ctx, root)
-	for _, file := range files {
-		if strings.HasSuffix(file, ".go") {
-			err = errors.Join(err, addMachinery(all, file))
-		} else {
-			err = errors.Join(err, addDefinition(all, file))
-		}
+	for _, t := range all.Tables {
+		t.Fields, t.Set = map[string]bool{}, map[string][]string{}
 	}
-
-	return all, err
-}
-
-// sources returns the files of the CRDs, and those with the fields that Crossplane gives every XR and
-// claim: of v2, which has them in its runtime, and of v1.
-func sources(ctx context.Context, root string) ([]string, error) {
-	const v2, runtime, v1 = "github.com/crossplane/crossplane/v2", "github.com/crossplane/crossplane-runtime/v2", "github.com/crossplane/crossplane"
-	dir, err := source(ctx, v2, build.CrossplaneV2)
-	if err != nil {
-		return nil, err
-	}
-	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-	version := regexp.MustCompile(runtime + ` (\S+)`).FindStringSubmatch(string(mod))
-	if err != nil || version == nil {
-		return nil, fmt.Errorf("cannot find which %s Crossplane has: %w", runtime, err)
-	}
-	patterns := []string{filepath.Join(root, "test/cloud/crds/*.yaml"), filepath.Join(root, "test/upjet/crds/*.yaml")}
-	for _, m := range [][3]string{
-		{v2, build.CrossplaneV2, "cluster/crds/*.yaml"}, {runtime, version[1], "pkg/xcrd/schemas.go"},
-		{v1, build.CrossplaneV1, "cluster/crds/*.yaml"}, {v1, build.CrossplaneV1, "internal/xcrd/schemas.go"},
-		{"github.com/crossplane-contrib/function-patch-and-transform", build.Version("function-patch-and-transform"), "package/input/*.yaml"},
-		{"github.com/crossplane-contrib/provider-kubernetes", build.Version("provider-kubernetes"), "package/crds/*.yaml"},
-		{"github.com/vmware-tanzu/velero", build.Version("velero"), "config/crd/v1/bases/*.yaml"},
-	} {
-		dir, err := source(ctx, m[0], m[1])
-		if err != nil {
+	for _, s := range all.Sources {
+		var err error
+		if dir, err = folder(ctx, s.Program, s.Module, dir, root); err != nil {
 			return nil, err
 		}
-		patterns = append(patterns, filepath.Join(dir, m[2]))
-	}
-	var all []string
-	for _, pattern := range patterns {
-		files, err := filepath.Glob(pattern)
+		files, err := filepath.Glob(filepath.Join(dir, s.Files))
 		if err != nil || len(files) == 0 {
-			return nil, fmt.Errorf("cannot find the fields in %s: %w", pattern, err)
+			return nil, fmt.Errorf("cannot find the fields in %s/%s: %w", dir, s.Files, err)
 		}
-		all = append(all, files...)
+		for _, file := range files {
+			if err := all.addFile(file); err != nil {
+				return nil, err
+			}
+		}
 	}
 
 	return all, nil
 }
 
-// source returns the folder of a module in Go's cache. The go command downloads it only if it is not
-// there, as for the stack.
-func source(ctx context.Context, module, version string) (string, error) {
+// folder returns the folder of a module in the version of a program, or the one that the module in
+// another folder requires; the root if there is no module.
+func folder(ctx context.Context, program, module, before, root string) (string, error) {
+	if module == "" {
+		return root, nil
+	}
+	version := build.Version(program)
+	if program == "" {
+		mod, err := os.ReadFile(filepath.Join(before, "go.mod"))
+		found := regexp.MustCompile(module + ` (\S+)`).FindStringSubmatch(string(mod))
+		if err != nil || found == nil {
+			return "", fmt.Errorf("cannot find the version of %s in %s/go.mod: %w", module, before, err)
+		}
+		version = found[1]
+	}
 	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", module+"@"+version)
 	cmd.Dir = os.TempDir()
 	out, err := cmd.Output()
 	if err != nil {
 		return "", fmt.Errorf("cannot get %s %s: %w\n%s", module, version, err, out)
 	}
-	var got struct{ Dir string }
+	var got struct {
+		Dir string `json:"Dir"`
+	}
 	if err := json.Unmarshal(out, &got); err != nil {
 		return "", fmt.Errorf("cannot read where the go command put %s %s: %w", module, version, err)
 	}
@@ -140,8 +108,21 @@ func source(ctx context.Context, module, version string) (string, error) {
 	return got.Dir, nil
 }
 
-// addDefinition adds the fields of the kind that a CRD defines.
-func addDefinition(all []*Table, file string) error {
+// addFile adds the fields of the kind that a CRD defines, or of XRs and claims.
+func (all *Inventory) addFile(file string) error {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("cannot read fields: %w", err)
+	}
+	if strings.HasSuffix(file, ".go") {
+		all.table(legacy).addSource(string(b), "CompositeResourceSpecProps", "spec")
+		all.table(claim).addSource(string(b), "CompositeResourceClaimSpecProps", "spec")
+		if strings.Contains(file, "crossplane-runtime") {
+			all.table(xr).addSource(string(b), "CompositeResourceSpecProps", "spec.crossplane")
+		}
+
+		return nil
+	}
 	var crd struct {
 		Spec struct {
 			Group    string
@@ -151,19 +132,27 @@ func addDefinition(all []*Table, file string) error {
 			}
 		}
 	}
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return fmt.Errorf("cannot read a CRD: %w", err)
-	}
 	if err := yaml.Unmarshal(b, &crd); err != nil {
 		return fmt.Errorf("cannot parse %s: %w", file, err)
 	}
-	for _, t := range all {
-		if !t.Kinds.MatchString(crd.Spec.Names.Kind + "." + crd.Spec.Group) {
-			continue
-		}
+	if t := all.of(crd.Spec.Names.Kind + "." + crd.Spec.Group); t != nil {
 		for _, v := range crd.Spec.Versions {
 			t.addSchema(v.Schema.OpenAPIV3Schema, "", 0)
+		}
+	}
+
+	return nil
+}
+
+func (all *Inventory) table(title string) *Table {
+	return all.Tables[slices.IndexFunc(all.Tables, func(t *Table) bool { return t.Title == title })]
+}
+
+// of returns the table of a kind, or nil.
+func (all *Inventory) of(kind string) *Table {
+	for _, t := range all.Tables {
+		if t.Kinds != nil && t.Kinds.FindString(kind) == kind {
+			return t
 		}
 	}
 
@@ -192,76 +181,33 @@ func (t *Table) addSchema(schema any, path string, depth int) {
 
 // isCommon reports whether a field is one of all objects, or their status.
 func isCommon(name string) bool {
-	return name == "apiVersion" || name == "kind" || name == "metadata" || name == "status"
+	return slices.Contains([]string{"apiVersion", "kind", "metadata", "status"}, name)
 }
 
-// addMachinery adds the fields that Crossplane's source gives every XR and claim. On v1 each XR is a
-// legacy one.
-func addMachinery(all []*Table, path string) error {
-	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-	if err != nil {
-		return fmt.Errorf("cannot parse the fields of XRs and claims: %w", err)
-	}
-	of := map[string][]string{"CompositeResourceSpecProps": {legacy}, "CompositeResourceClaimSpecProps": {claim}}
-	if strings.HasSuffix(path, "pkg/xcrd/schemas.go") {
-		of["CompositeResourceSpecProps"] = []string{legacy, xr}
-	}
-	for _, d := range file.Decls {
-		f, ok := d.(*ast.FuncDecl)
-		if !ok {
-			continue
+// addSource adds the fields of the schemas in a function of Crossplane, whose source is indented as
+// the schemas are nested. What the function adds for legacy XRs the others don't have.
+func (t *Table) addSource(source, function, root string) {
+	_, body, _ := strings.Cut(source, "\nfunc "+function+"(")
+	body, _, _ = strings.Cut(body, "\n}\n")
+	names, indents := []string{root}, []int{0}
+	for _, line := range regexp.MustCompile(`(?m)^(\t+)(?:"(\w+)": +\{|props\["(\w+)"\] =|(Items):)`).FindAllStringSubmatch(body, -1) {
+		for len(line[1]) <= indents[len(indents)-1] {
+			names, indents = names[:len(names)-1], indents[:len(indents)-1]
 		}
-		for _, title := range of[f.Name.Name] {
-			root := map[string]string{xr: "spec.crossplane"}[title]
-			titled(all, title).addLiterals(f.Body, cmp.Or(root, "spec"))
+		above := names[len(names)-1]
+		name := above + "." + line[2]
+		switch {
+		case line[2] == "crossplane" || line[3] != "" && t.Title == xr, above == "":
+			name = ""
+		case line[3] != "":
+			name = root + "." + line[3]
+		case line[4] != "":
+			name = above + "[]"
 		}
-		delete(of, f.Name.Name)
+		names, indents = append(names, name), append(indents, len(line[1]))
+		if name != "" {
+			t.Fields[name] = true
+			delete(t.Fields, above)
+		}
 	}
-	if len(of) > 0 {
-		return fmt.Errorf("cannot find the fields of XRs and claims in %s", path)
-	}
-
-	return nil
-}
-
-func titled(all []*Table, title string) *Table {
-	return all[slices.IndexFunc(all, func(t *Table) bool { return t.Title == title })]
-}
-
-// addLiterals adds the keys of nested literals of schemas, and of assignments to one unless an XR has
-// those only in the legacy scope. It returns false if there are none.
-func (t *Table) addLiterals(node ast.Node, path string) (found bool) {
-	add := func(path string, value ast.Node) bool {
-		if found = true; !t.addLiterals(value, path) {
-			t.Fields[path] = true
-		}
-
-		return false
-	}
-	ast.Inspect(node, func(n ast.Node) bool {
-		var key, value ast.Expr
-		switch n := n.(type) {
-		case *ast.AssignStmt:
-			if index, ok := n.Lhs[0].(*ast.IndexExpr); ok {
-				key, value = index.Index, n.Rhs[0]
-			}
-		case *ast.KeyValueExpr:
-			key, value = n.Key, n.Value
-		}
-		switch key := key.(type) {
-		case *ast.BasicLit:
-			name, _ := strconv.Unquote(key.Value)
-			if _, assigned := n.(*ast.AssignStmt); name == "crossplane" || assigned && t.Title == xr {
-				return false
-			}
-
-			return add(path+"."+name, value)
-		case *ast.Ident:
-			return key.Name != "Items" || add(path+"[]", value)
-		default:
-			return true
-		}
-	})
-
-	return found
 }
