@@ -287,6 +287,9 @@ func (s Scene) instances() ([]*unstructured.Unstructured, error) {
 	return theirs, nil
 }
 
+// Read reads a file of the scene as Apply does.
+func (s Scene) Read(file string) ([]*unstructured.Unstructured, error) { return s.read(file, 1) }
+
 // read reads a file n times, each time with another number in it. It returns nothing for a missing
 // file.
 func (s Scene) read(file string, n int) ([]*unstructured.Unstructured, error) {
