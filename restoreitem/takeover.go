@@ -39,7 +39,7 @@ func (a *Adopt) remember(i *item) error {
 	if !a.remembered.add(i.self().ID(), b) {
 		a.remembered.full.Do(func() {
 			i.warn(reason.NotRemembered.Messagef("If Git or another writer has created %s or XRs after it, the restore can't give these what they composed in the "+
-				"backup: it keeps %d MiB of XRs that have no claim. Suspend other writers before a restore: docs/gitops.md", i.self(), rememberedLimit>>20 /* MiB */))
+				"backup: it keeps %d MiB of XRs that have no claim. Suspend other writers before a restore: docs/gitops.md", i.self(), rememberedLimit/mebibyte))
 		})
 	}
 
@@ -163,7 +163,10 @@ func labelsOf(r *velerov1.Restore) map[string]string {
 
 // rememberedLimit is how many bytes of remembered XRs the process keeps: it shares the memory of
 // Velero's Pod. An XR of 20 composed resources takes about 1 KiB.
-const rememberedLimit = 16 << 20
+const (
+	mebibyte        = 1 << 20
+	rememberedLimit = 16 * mebibyte
+)
 
 // rememberedXRs are XRs of the backup, as JSON, until the first of their composed resources is
 // restored. What exceeds the limit is not kept.

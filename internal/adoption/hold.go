@@ -138,9 +138,9 @@ func (h *Hold) ownPause() bool { return h.Paused != nil && *h.Paused == "true" }
 func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	// Of an earlier hold's state nothing counts: u shows its settings, and the rest comes while the hold is on.
 	h := Hold{
-		Of: markedOf(u), Restore: of.Restore, Since: of.Since, Reason: cmp.Or(of.Reason, reasonRestored), Clone: of.Clone, Quarantine: of.Quarantine, ByHand: of.ByHand,
-		ByCommand: of.ByCommand, Secret: of.Secret, SecretBy: of.SecretBy, SecretWas: of.SecretWas, FromUID: of.FromUID, Inputs: of.Inputs, Owner: of.Owner,
-		Reported: of.Reported, Failing: of.Failing, Required: of.Required, Identity: of.Identity, Observes: of.Observes, Status: of.Status,
+		Of: markedOf(u), Restore: of.Restore, Since: of.Since, Reason: cmp.Or(of.Reason, reasonRestored), Clone: of.Clone, Quarantine: of.Quarantine,
+		ByHand: of.ByHand, ByCommand: of.ByCommand, Secret: of.Secret, SecretBy: of.SecretBy, SecretWas: of.SecretWas, FromUID: of.FromUID, Inputs: of.Inputs,
+		Owner: of.Owner, Reported: of.Reported, Failing: of.Failing, Required: of.Required, Identity: of.Identity, Observes: of.Observes, Status: of.Status,
 	}
 	h.explainConsent()
 	earlier, err := HoldOf(u)

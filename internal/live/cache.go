@@ -26,16 +26,23 @@ type cache[K comparable, V any] struct {
 	values map[K]V
 }
 
-// get returns the value of a key, else what read returns, which it keeps unless read fails.
+// get returns the value of a key, else what read returns, which it keeps unless read fails. Readers of
+// other keys do not wait for it.
 func (c *cache[K, V]) get(key K, read func() (V, error)) (V, error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if v, ok := c.values[key]; ok {
+	v, ok := c.values[key]
+	c.mu.Unlock()
+	if ok {
 		return v, nil
 	}
 	v, err := read()
 	if err != nil {
 		return *new(V), err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if first, ok := c.values[key]; ok {
+		return first, nil
 	}
 	if c.values == nil {
 		c.values = map[K]V{}
