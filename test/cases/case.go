@@ -65,7 +65,7 @@ type Case struct {
 	Restoring []Step `json:"restoring,omitempty"`
 	Restored  []Step `json:"restored,omitempty"`
 
-	Expect Expectation `json:"expect,omitempty"`
+	Expect Expectation `json:"expect,omitzero"`
 }
 
 // An Expectation is how a restored world deviates. Objects are named by patterns for "Kind.group

@@ -72,9 +72,8 @@ func filesOf(t *testing.T, dir string) (names []string) {
 
 // setIn counts the fields of a step that are set.
 func setIn(step Step) (n int) {
-	v := reflect.ValueOf(step)
-	for i := range v.NumField() {
-		if !v.Field(i).IsZero() {
+	for _, field := range reflect.ValueOf(step).Fields() {
+		if !field.IsZero() {
 			n++
 		}
 	}

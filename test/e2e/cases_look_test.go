@@ -162,12 +162,12 @@ func withoutUIDs(p drill.Picture, uids map[string]string) (drill.Picture, error)
 	for uid, name := range uids {
 		pairs = append(pairs, uid, "<"+name+">")
 	}
-	b, err := json.Marshal(p) //nolint:musttag // It is only read again here.
+	b, err := json.Marshal(p)
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode a picture: %w", err)
 	}
 	all := drill.Picture{}
-	if err := json.Unmarshal([]byte(strings.NewReplacer(pairs...).Replace(string(b))), &all); err != nil { //nolint:musttag // As above.
+	if err := json.Unmarshal([]byte(strings.NewReplacer(pairs...).Replace(string(b))), &all); err != nil {
 		return nil, fmt.Errorf("cannot decode a picture: %w", err)
 	}
 
@@ -311,7 +311,7 @@ func (s *suite) lookAgain(t *testing.T, worlds []*world) {
 			}
 		}
 	}
-	s.each(t, "Again", worlds, func(w *world) bool { return w.after != nil }, func(t *testing.T, w *world) { s.testAgain(t, w, since) })
+	s.each(t, "Again", worlds, func(w *world) bool { return w.after != nil }, func(t *testing.T, w *world) { t.Helper(); s.testAgain(t, w, since) })
 }
 
 func (s *suite) testAgain(t *testing.T, w *world, since int64) {

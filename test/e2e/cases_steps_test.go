@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -48,7 +49,7 @@ func (s *suite) takeOne(t *testing.T, c *stack.Cluster, w *world, step cases.Ste
 		s.awaitAll(t, c, w, step.Await)
 	case step.Revise > 0:
 		for i := range step.Revise {
-			must(t, revise(ctx, c, w.Name, fmt.Sprint(i)))
+			must(t, revise(ctx, c, w.Name, strconv.Itoa(i)))
 		}
 	case step.Stop != "":
 		must(t, c.Stop(step.Stop))

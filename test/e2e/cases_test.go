@@ -80,18 +80,24 @@ func testCases(t *testing.T, version stack.Version, dir string) {
 	}
 	must(t, s.target.UsePlugin(ctx, true))
 	s.makeBystanders(t, worlds)
-	s.each(t, "Before", worlds, func(w *world) bool { return len(w.Before) > 0 }, func(t *testing.T, w *world) { s.take(t, s.target, w, w.Before) })
+	s.takeAll(t, "Before", worlds, func(w *world) []cases.Step { return w.Before })
 	for _, w := range worlds { // Velero restores one after the other, and then polls them all at once.
 		must(t, w.scene.StartRestore(ctx, s.target))
 	}
-	s.each(t, "Restoring", worlds, func(w *world) bool { return len(w.Restoring) > 0 }, func(t *testing.T, w *world) { s.take(t, s.target, w, w.Restoring) })
+	s.takeAll(t, "Restoring", worlds, func(w *world) []cases.Step { return w.Restoring })
 	s.each(t, "Ended", worlds, all, s.testEnded)
-	s.each(t, "Restored", worlds, func(w *world) bool { return len(w.Restored) > 0 }, func(t *testing.T, w *world) { s.take(t, s.target, w, w.Restored) })
+	s.takeAll(t, "Restored", worlds, func(w *world) []cases.Step { return w.Restored })
 	s.each(t, "Ready", worlds, all, s.awaitSettled)
 	since := s.now(t)
-	s.each(t, "Judged", worlds, all, func(t *testing.T, w *world) { s.testJudged(t, w, since) })
+	s.each(t, "Judged", worlds, all, func(t *testing.T, w *world) { t.Helper(); s.testJudged(t, w, since) })
 	t.Run("Validated", func(t *testing.T) { s.testWorldsValidated(t, worlds) })
 	s.lookAgain(t, worlds)
+}
+
+// takeAll takes steps of each world that has some, as a test.
+func (s *suite) takeAll(t *testing.T, name string, worlds []*world, steps func(w *world) []cases.Step) {
+	t.Helper()
+	s.each(t, name, worlds, func(w *world) bool { return len(steps(w)) > 0 }, func(t *testing.T, w *world) { t.Helper(); s.take(t, s.target, w, steps(w)) })
 }
 
 // each runs a stage of some worlds as a test.
@@ -178,6 +184,7 @@ func (s *suite) platformOf(t *testing.T, name string, worlds []*world) *stack.Cl
 // backUpWorlds backs up each world, first those without the plugin, once every MR was reconciled again
 // since all are Ready: what a provider is told only once goes at the second time.
 func (s *suite) backUpWorlds(t *testing.T, worlds []*world) {
+	t.Helper()
 	ctx := t.Context()
 	var with, without []*world
 	for _, w := range worlds {

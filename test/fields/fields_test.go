@@ -186,7 +186,7 @@ func rows(s *strings.Builder, table *Table, of map[string]*verdict, first string
 		if v != nil {
 			text = v.text
 			if strings.Contains(v.pattern, "*") {
-				path = fmt.Sprintf("`%s` (%d)", v.pattern, v.fields)
+				path = fmt.Sprintf("%#q (%d)", v.pattern, v.fields)
 			}
 		}
 		if paths[text] == nil {

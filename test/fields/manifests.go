@@ -84,7 +84,7 @@ func each(value any, do func(map[string]any)) {
 }
 
 // define notes which tables the kinds of an XRD belong to.
-func (w world) define(roles map[string]string, m map[string]any) {
+func (w *world) define(roles map[string]string, m map[string]any) {
 	spec, ok := m["spec"].(map[string]any)
 	if !ok || m["kind"] != "CompositeResourceDefinition" {
 		return
@@ -198,7 +198,7 @@ func (all *Inventory) flags(title string, args []any, who string) error {
 func worlds(root string) ([]world, error) {
 	var all []world
 	for _, version := range []string{"v2", "v1.20"} {
-		of, err := cases.Load(filepath.Join(root, "test/cases"), version)
+		of, err := cases.Load(filepath.Join(root, "test", "cases"), version)
 		if err != nil {
 			return nil, err
 		}

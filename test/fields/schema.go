@@ -162,10 +162,12 @@ func (all *Inventory) of(kind string) *Table {
 // addSchema adds the fields of an OpenAPI schema that have no fields of their own.
 func (t *Table) addSchema(schema any, path string, depth int) {
 	m, _ := schema.(map[string]any)
+	arrays := 0
 	for items, ok := m["items"]; ok; items, ok = m["items"] {
 		m, _ = items.(map[string]any)
-		path += "[]"
+		arrays++
 	}
+	path += strings.Repeat("[]", arrays)
 	properties, _ := m["properties"].(map[string]any)
 	if len(properties) == 0 || depth == deepest || m["x-kubernetes-preserve-unknown-fields"] == true {
 		t.Fields[path] = true
