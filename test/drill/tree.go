@@ -254,33 +254,6 @@ func isPausedByUser(u *unstructured.Unstructured) bool {
 	return u.GetAnnotations()["crossplane.io/paused"] == "true" && !Held(u)
 }
 
-// Paused returns the status of each object that a user has paused. Crossplane reports the pause, and
-// whether it watches the object, also while that is paused: at another time and of another
-// generation in each cluster.
-func (s Scene) Paused(ctx context.Context, c *stack.Cluster) (map[string]any, error) {
-	all, err := s.objects(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	paused := map[string]any{}
-	for id, u := range all.objects {
-		if !isPausedByUser(u) {
-			continue
-		}
-		status, _, _ := unstructured.NestedMap(u.Object, "status")
-		conditions, _ := status["conditions"].([]any)
-		for _, c := range conditions {
-			if m, _ := c.(map[string]any); m["type"] == "Synced" || m["type"] == "Responsive" {
-				delete(m, "lastTransitionTime")
-				delete(m, "observedGeneration")
-			}
-		}
-		paused[id.String()] = status
-	}
-
-	return paused, nil
-}
-
 // conditions returns the condition types that are True on a healthy object.
 func conditions(u *unstructured.Unstructured) []string {
 	switch group := u.GroupVersionKind().Group; {
