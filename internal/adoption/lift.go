@@ -191,8 +191,36 @@ func (c Change) Applied() (configuration map[string]any, ok bool) {
 			set(configuration, value, path...)
 		}
 	}
+	if !keepsRest(u, configuration, ours, others) {
+		return nil, false
+	}
 
 	return configuration, true
+}
+
+// keepsRest reports whether all other fields of u stay when this plugin applies only the
+// configuration. A map in which no manager has a field any more is removed, with the fields in it
+// that have no manager (structured-merge-diff merge/update.go, prune). An entry of another version
+// does not count: the API server drops those of versions that it does not serve.
+func keepsRest(u *unstructured.Unstructured, configuration, ours map[string]any, others []map[string]any) bool {
+	for _, path := range managedPaths(u) {
+		for n := 1; n < len(path) && manages(ours, path); n++ {
+			parent := path[:n:n]
+			_, stays, _ := unstructured.NestedFieldNoCopy(configuration, parent...)
+			if stays || slices.ContainsFunc(others, func(m map[string]any) bool { return m["apiVersion"] == u.GetAPIVersion() && manages(m, parent) }) {
+				continue
+			}
+			fields, _, _ := unstructured.NestedFieldNoCopy(u.Object, parent...)
+			rest, _ := fields.(map[string]any)
+			for name := range rest {
+				if !manages(ours, append(parent, name)) {
+					return false
+				}
+			}
+		}
+	}
+
+	return true
 }
 
 // applied returns the value to apply for a field; nil if the field is not to be applied any more.

@@ -71,14 +71,22 @@ func managedPaths(u *unstructured.Unstructured) [][]string {
 	return paths
 }
 
-// Managers returns the managedFields of u, reduced to the fields that a hold changes; this plugin's
-// entries are whole. It leaves out what can't be read, and returns nil if there are none.
+// Managers returns the managedFields of u, reduced to the fields that a hold changes and the maps
+// that these are in; this plugin's entries are whole. It leaves out what can't be read, and returns
+// nil if there are none.
 func Managers(u *unstructured.Unstructured) []any {
 	var managers []any
 	paths := managedPaths(u)
 	for _, m := range entriesOf(u) {
 		if !isOwn(m) {
 			fields := fieldsAt(m, paths)
+			for _, path := range paths {
+				for n := 1; n < len(path); n++ {
+					if parent := path[:n]; manages(m, parent) && !manages(map[string]any{"fieldsV1": fields}, parent) {
+						set(fields, map[string]any{}, fieldNames(parent)...)
+					}
+				}
+			}
 			m = maps.Clone(m)
 			m["fieldsV1"] = fields
 		}
