@@ -126,7 +126,7 @@ func (p *poll) continues(took time.Duration) bool {
 	}
 
 	// Where an observation takes long, another one without a change is not worth it.
-	return p.steps > 0 || !p.later().IsZero() || moving && time.Since(p.moved) <= p.patience && (!p.relists || took <= p.patience)
+	return p.steps > 0 || !p.later().IsZero() || moving && time.Since(p.moved) < p.patience && (!p.relists || took <= p.patience)
 }
 
 // end writes all notices.
