@@ -23,7 +23,7 @@ FUZZTIME   ?= 10m
 FUZZ       ?= .
 PARALLEL   ?= 2
 RUN        ?= ^TestMatrix
-RACE       ?= ^TestIdentityV2$$
+RACE       ?= ^TestCasesV1$$
 SEED       ?= 1000000
 FORESTS    ?= 100000
 XRS        ?= 500
@@ -32,6 +32,8 @@ PAIRS      ?= 5
 LARGE      ?= 5000
 HELD       ?= 1000
 OBJECTS    ?= 100000
+
+MATRIX = $(if $(SHARD),$(or $(shell awk '$$1 == "$(SHARD)" { print $$2 }' test/e2e/shards.txt),$(error test/e2e/shards.txt has no shard $(SHARD))),$(RUN))
 
 MODULES       = . test test/applier test/cloud test/gate test/manifests test/restorer test/upjet
 ACTIONLINT    = go run github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
@@ -95,7 +97,7 @@ needs:
 
 .PHONY: test
 test: needs unit stack-build ## Run all tests: unit, then those on the real stack, which is built the first time.
-	cd test/restorer && go test -vet=off -count=1 -timeout 10m -v .
+	cd test/restorer && go test -vet=off -count=1 -timeout 10m -v . ./writes
 	cd test && go test -vet=off -count=1 -timeout 60m -parallel 3 -v ./e2e/...
 
 .PHONY: race
@@ -122,12 +124,12 @@ browser: ## Install Debian's Chromium, which test-browser needs, unless there is
 	apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends chromium fonts-dejavu-core
 
 .PHONY: test-browser
-test-browser: browser ## Open report pages in headless Chromium; ARGS=-artifacts keeps what they look like, ARGS="-bench Browser" measures a large one.
+test-browser: browser ## Open report pages in headless Chromium; ARGS=-artifacts keeps what they look like.
 	CHROMIUM='$(CHROMIUM)' go test -count=1 -tags browser -run '^TestBrowser' -v $(ARGS) ./internal/printer
 
 .PHONY: matrix
-matrix: stack-build ## Run the tests that are too long for every change: more versions, every step, a hundred XRs (RUN=TestMatrix).
-	cd test && go test -count=1 -timeout 5h -tags matrix -run '$(RUN)' -v ./e2e/...
+matrix: stack-build ## Run the tests that are too long for every change: more versions, every step (RUN=TestMatrix, or SHARD=faults, one of test/e2e/shards.txt).
+	cd test && go test -count=1 -timeout $(if $(SHARD),80m,5h) -tags matrix -run '$(MATRIX)' -v ./e2e/...
 
 .PHONY: explore
 explore: ## Explore every order of steps of larger worlds, which takes longer than what "make unit" explores.

@@ -18,18 +18,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// TestMain runs the plugin if Velero's client has started this program, and decodeAll if
-// BenchmarkInspect has.
+// TestMain runs the plugin if Velero's client has started this program.
 func TestMain(m *testing.M) {
 	if handshake := framework.Handshake(); os.Getenv(handshake.MagicCookieKey) == handshake.MagicCookieValue {
 		main()
-
-		return
-	}
-	if file := os.Getenv(envDecode); file != "" {
-		if err := decodeAll(file); err != nil {
-			panic(err)
-		}
 
 		return
 	}

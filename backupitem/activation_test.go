@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	logtest "github.com/sirupsen/logrus/hooks/test"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,7 +29,6 @@ func TestTreeTakesWhatActivatesKinds(t *testing.T) {
 		return id(xp.GroupAPIExtensions, "managedresourceactivationpolicies", "", name)
 	}
 	keptOut := xptest.Labelled("velero.io/exclude-from-backup", "true")
-	const label = "its label velero.io/exclude-from-backup keeps it out of backups. If a restore needs it, remove that label, then back up again [ExcludedByLabel]"
 	exact := xptest.ActivationPolicy("exact", xptest.Activating("buckets.cloud.example.org"))
 	cases := map[string]struct {
 		reason  string
@@ -52,13 +50,13 @@ func TestTreeTakesWhatActivatesKinds(t *testing.T) {
 		"KeptOut": {
 			reason:  "An object that a user excludes from backups stays out.",
 			objects: []*unstructured.Unstructured{xptest.With(mrd, keptOut), exact}, want: []velero.ResourceIdentifier{policy("exact")},
-			left: []string{"ManagedResourceDefinition buckets.cloud.example.org: " + label},
+			left: []string{"ManagedResourceDefinition buckets.cloud.example.org [ExcludedByLabel]"},
 		},
 		"Filtered": {
 			reason: "The plugin names a filtered object once.", objects: []*unstructured.Unstructured{mrd, exact},
 			spec: velerov1.BackupSpec{ExcludedResources: []string{"managedresourcedefinitions.apiextensions.crossplane.io"}},
 			want: []velero.ResourceIdentifier{policy("exact")},
-			left: []string{"managedresourcedefinitions.apiextensions.crossplane.io buckets.cloud.example.org: the backup's resource filters leave its kind out"},
+			left: []string{"managedresourcedefinitions.apiextensions.crossplane.io buckets.cloud.example.org [ExcludedByFilter]"},
 		},
 	}
 	for name, tc := range cases {
@@ -67,7 +65,7 @@ func TestTreeTakesWhatActivatesKinds(t *testing.T) {
 			for kind, item := range map[string]*unstructured.Unstructured{"XR": xptest.With(xr, xptest.Refs(mr)), "MR": mr} {
 				c := clusterOf(slices.Concat(tc.objects, runsOn, []*unstructured.Unstructured{mr, xr})...)
 				c.activates = true
-				got := backUp(c, item, &velerov1.Backup{Spec: tc.spec})
+				got := backUp(t, c, item, &velerov1.Backup{Spec: tc.spec})
 				not := func(i velero.ResourceIdentifier) bool { return !isActivation(i) }
 				byName := cmpopts.SortSlices(func(a, b velero.ResourceIdentifier) bool { return a.Name < b.Name })
 				if diff := cmp.Diff(tc.want, slices.DeleteFunc(got.Items, not), cmpopts.EquateEmpty(), byName); diff != "" {
@@ -95,16 +93,12 @@ func TestActivationCosts(t *testing.T) {
 	mrd := xptest.ManagedDefinition("buckets", xptest.MR("b"))
 	c := clusterOf(mrd, xptest.ActivationPolicy("all", xptest.Activating("*")))
 	c.activates = true
-	log, hook := logtest.NewNullLogger()
-	tree := NewTree(NewResolver(c), log)
-	backup := &velerov1.Backup{Spec: velerov1.BackupSpec{IncludeClusterResources: ptr.To(false)}}
+	s := newSession(t, c)
 	for n := range 100 {
-		if _, _, _, _, err := tree.Execute(xptest.MR(fmt.Sprint("b", n)), backup); err != nil {
-			t.Fatal(err)
-		}
+		s.take(xptest.MR(fmt.Sprint("b", n)), &velerov1.Backup{Spec: velerov1.BackupSpec{IncludeClusterResources: ptr.To(false)}})
 	}
 	c.checkCost(t)
-	if n := len(hook.AllEntries()); n != 2 {
+	if n := len(s.codes()); n != 2 {
 		t.Errorf("warned %d times, want one warning for each object", n)
 	}
 }
@@ -115,8 +109,8 @@ func TestActivationCannotBeRead(t *testing.T) {
 	mrd := xptest.ManagedDefinition("buckets", mr)
 	c := clusterOf(mrd).without(mrd)
 	c.activates = true
-	got := backUp(c, mr, &velerov1.Backup{})
-	want := []string{unreadableWarning("ManagedResourceDefinition buckets.cloud.example.org", "ManagedResourceDefinition.apiextensions.crossplane.io")}
+	got := backUp(t, c, mr, &velerov1.Backup{})
+	want := []string{unread("ManagedResourceDefinition buckets.cloud.example.org")}
 	if diff := cmp.Diff(want, got.Left); diff != "" || got.Stored == nil {
 		t.Errorf("-want, +got:\n%s", diff)
 	}

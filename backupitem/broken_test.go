@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/sirupsen/logrus"
-	logtest "github.com/sirupsen/logrus/hooks/test"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -109,28 +108,22 @@ func TestBrokenKindsAreReadOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := tc.broken
 			c.cluster = clusterOf(slices.Concat(objects, items, []*unstructured.Unstructured{xptest.Object("cloud.example.org/v1beta1", "ProviderConfig", "", "default")})...)
-			resolver := NewResolver(&c)
-			log, hook := logtest.NewNullLogger()
+			s := newSession(t, &c)
 			for _, item := range items {
-				if _, err := NewItemBlock(resolver, nil).GetRelatedItems(item.DeepCopy(), nil); err != nil {
-					t.Fatal(err)
-				}
-				stored, _, _, _, err := NewTree(resolver, log).Execute(item.DeepCopy(), &velerov1.Backup{})
-				if err != nil || stored == nil {
-					t.Fatalf("want %s in the backup: %v", xp.String(item), err)
-				}
+				s.related(item)
+				s.take(item, &velerov1.Backup{})
 			}
 			if c.tries > tc.most {
 				t.Errorf("%s\nasked %d times", tc.reason, c.tries)
 			}
 			named := 0
-			for _, e := range hook.AllEntries() {
-				if e.Level == logrus.ErrorLevel && strings.Contains(e.Message, errAPI.Error()) && strings.HasSuffix(e.Message, "[RelatedNotRead]") {
+			for _, e := range s.log.AllEntries() {
+				if e.Level == logrus.ErrorLevel && strings.Contains(e.Message, errAPI.Error()) && e.Data["reason"] == string(reason.RelatedNotRead) {
 					named++
 				}
 			}
-			if named < trees || len(hook.AllEntries()) > len(items)*2+1 {
-				t.Errorf("%s\n%d of %d trees are named, with %d lines", tc.reason, named, trees, len(hook.AllEntries()))
+			if lines := len(s.log.AllEntries()); named < trees || lines > len(items)*2+1 {
+				t.Errorf("%s\n%d of %d trees are named, with %d lines", tc.reason, named, trees, lines)
 			}
 		})
 	}
@@ -141,14 +134,9 @@ func TestRefusedNamesDoNotBreakTheKind(t *testing.T) {
 	mine := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Without("metadata", "labels"))
 	runsOn, _ := platform()
 	c := &halfBroken{cluster: clusterOf(append(runsOn, mine)...), names: "refused"}
-	log, hook := logtest.NewNullLogger()
-	xr := xptest.XR("x", xptest.Refs(xptest.MR("refused"), mine))
-	_, items, _, _, err := NewTree(NewResolver(c), log).Execute(xr, &velerov1.Backup{})
-	if err != nil || !slices.Contains(items, bucket("b")) {
-		t.Errorf("the plugin must find the resources after the broken one: got %v, error %v", items, err)
-	}
-	if len(hook.AllEntries()) != 1 {
-		t.Errorf("the log must name it; got %v", hook.AllEntries())
+	got := backUp(t, c, xptest.XR("x", xptest.Refs(xptest.MR("refused"), mine)), &velerov1.Backup{})
+	if !slices.Contains(got.Items, bucket("b")) || len(got.Left) != 1 {
+		t.Errorf("the plugin must name the broken one and find those after it: got %+v", got)
 	}
 }
 
@@ -157,12 +145,10 @@ func TestRefusedNamesDoNotBreakTheKind(t *testing.T) {
 func TestInvalidNamespacesDoNotBreakTheKind(t *testing.T) {
 	mine, hostile := xptest.MR("b", xptest.PublishesTo("infra", "s")), xptest.MR("h", xptest.PublishesTo("a/b", "s"))
 	c := &halfBroken{cluster: clusterOf(xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(mine)))}
-	log, _ := logtest.NewNullLogger()
-	tree := NewTree(NewResolver(c), log)
+	s := newSession(t, c)
 	for _, u := range []*unstructured.Unstructured{hostile, mine} {
-		stored, items, _, _, err := tree.Execute(u, &velerov1.Backup{})
-		if want := u == mine; err != nil || stored == nil || slices.Contains(items, id("", "secrets", "infra", "s")) != want {
-			t.Errorf("%s: want its Secret: %v; got %v, error %v", xp.String(u), want, items, err)
+		if got, want := s.take(u, &velerov1.Backup{}), u == mine; slices.Contains(got.Items, id("", "secrets", "infra", "s")) != want {
+			t.Errorf("%s: want its Secret: %v; got %v", xp.String(u), want, got.Items)
 		}
 	}
 }
@@ -189,20 +175,12 @@ func (w writeOnly) Each(ctx context.Context, gvk schema.GroupVersionKind, namesp
 // A user who writes a reference also chooses the kind, which must not make a server look broken.
 func TestKindsThatHaveNoObjects(t *testing.T) {
 	runsOn, _ := platform()
-	log, hook := logtest.NewNullLogger()
-	xr := xptest.XR("x", xptest.Refs(xptest.MR("a"), xptest.MR("b")))
-	stored, _, _, _, err := NewTree(NewResolver(writeOnly{clusterOf(runsOn...)}), log).Execute(xr, &velerov1.Backup{})
-	if err != nil {
-		t.Fatal(err)
+	got := backUp(t, writeOnly{clusterOf(runsOn...)}, xptest.XR("x", xptest.Refs(xptest.MR("a"), xptest.MR("b"))), &velerov1.Backup{})
+	if diff := cmp.Diff([]xp.Ref{xp.RefTo(xptest.MR("a")), xp.RefTo(xptest.MR("b"))}, got.Dangling); diff != "" {
+		t.Errorf("a restore must not wait for objects that cannot exist: -want, +got:\n%s", diff)
 	}
-	dangling, err := xp.UnresolvedRefs(&unstructured.Unstructured{Object: stored.UnstructuredContent()})
-	if diff := cmp.Diff([]xp.Ref{xp.RefTo(xptest.MR("a")), xp.RefTo(xptest.MR("b"))}, dangling); err != nil || diff != "" {
-		t.Errorf("a restore must not wait for objects that cannot exist: error %v, -want, +got:\n%s", err, diff)
-	}
-	for _, e := range hook.AllEntries() {
-		if e.Data["reason"] != string(reason.Dangling) {
-			t.Errorf("want no warning; got %s", e.Message)
-		}
+	if slices.ContainsFunc(got.Left, func(left string) bool { return !isOf(reason.Dangling)(left) }) {
+		t.Errorf("want no other warning; got %v", got.Left)
 	}
 }
 
@@ -214,14 +192,10 @@ func TestBrokenKindsAreNamedOnce(t *testing.T) {
 	}
 	objects, _ := platform()
 	c := &halfBroken{cluster: clusterOf(objects...), kinds: xptest.ManagedKind}
-	log, hook := logtest.NewNullLogger()
-	if _, _, _, _, err := NewTree(NewResolver(c), log).Execute(xptest.XR("x", xptest.Refs(refs...)), &velerov1.Backup{}); err != nil {
-		t.Fatal(err)
-	}
-	want := "XOrder x: Bucket b0 and 999 more of its kind can't be read: " + errAPI.Error() +
-		". The backup can lack what it names there. When the API server answers for Bucket.cloud.example.org, back up again [RelatedNotRead]"
-	if diff := cmp.Diff(want, hook.LastEntry().Message); len(hook.AllEntries()) != 1 || diff != "" {
-		t.Errorf("%d lines; -want, +got:\n%s", len(hook.AllEntries()), diff)
+	s := newSession(t, c)
+	s.take(xptest.XR("x", xptest.Refs(refs...)), &velerov1.Backup{})
+	if said := s.log.LastEntry().Message; len(s.codes()) != 1 || !strings.Contains(said, "Bucket b0 and 999 more of its kind can't be read: "+errAPI.Error()) {
+		t.Errorf("%d lines; got %s", len(s.codes()), said)
 	}
 }
 
@@ -240,13 +214,10 @@ func TestUnreadableKindIsLoss(t *testing.T) {
 			objects, _ := platform()
 			group, _, _ := strings.Cut(tc.version, "/")
 			c := &halfBroken{cluster: clusterOf(objects...), groups: group}
-			log, hook := logtest.NewNullLogger()
-			xr := xptest.XR("x", xptest.Refs(xptest.Object(tc.version, "Broken", "", "o")))
-			if _, _, _, _, err := NewTree(NewResolver(c), log).Execute(xr, &velerov1.Backup{}); err != nil {
-				t.Fatal(err)
-			}
-			if last := hook.LastEntry(); last == nil || last.Level != tc.want || last.Data["reason"] != string(reason.RelatedNotRead) {
-				t.Errorf("%s\nthe last of %d lines is %v", tc.reason, len(hook.AllEntries()), last)
+			s := newSession(t, c)
+			s.take(xptest.XR("x", xptest.Refs(xptest.Object(tc.version, "Broken", "", "o"))), &velerov1.Backup{})
+			if last := s.log.LastEntry(); last == nil || last.Level != tc.want || last.Data["reason"] != string(reason.RelatedNotRead) {
+				t.Errorf("%s\nthe last line is %v", tc.reason, last)
 			}
 		})
 	}
@@ -281,17 +252,9 @@ func TestUnreadableItemsAreNotRequested(t *testing.T) {
 	mr := xptest.MR("b", xptest.ControlledBy(xr))
 	mr.SetAPIVersion("cloud.example.org/v1beta1")
 	xr = xptest.With(xr, xptest.Refs(mr))
-	log, hook := logtest.NewNullLogger()
-	resolver := NewResolver(twoVersions{clusterOf(append(runsOn, mr)...)})
-	stored, items, _, _, err := NewTree(resolver, log).Execute(xr, &velerov1.Backup{})
-	if err != nil || stored == nil {
-		t.Fatalf("want the XR in the backup: %v", err)
-	}
-	if slices.Contains(items, bucket("b")) {
-		t.Errorf("got %v", items)
-	}
-	if e := hook.LastEntry(); e == nil || !strings.Contains(e.Message, errConversion.Error()) {
-		t.Errorf("want a warning about the resources that were not read; got %v", hook.AllEntries())
+	got := backUp(t, twoVersions{clusterOf(append(runsOn, mr)...)}, xr, &velerov1.Backup{})
+	if slices.Contains(got.Items, bucket("b")) || !slices.Contains(got.Left, unread("Bucket b")) {
+		t.Errorf("got %+v", got)
 	}
 }
 
@@ -332,18 +295,14 @@ func TestListedFromTheCacheIsReadOnce(t *testing.T) {
 			xr = xptest.With(xr, xptest.Refs(a, b))
 			c := &listedOnly{cluster: clusterOf(append(runsOn, a, b)...)}
 			c.versions = tc.versions
-			log, hook := logtest.NewNullLogger()
-			stored, items, _, _, err := NewTree(NewResolver(c), log).Execute(xr, &velerov1.Backup{})
-			if err != nil || stored == nil {
-				t.Fatalf("%s: want the XR in the backup: %v", tc.reason, err)
-			}
+			got := backUp(t, c, xr, &velerov1.Backup{})
 			for _, name := range []string{"a", "b"} {
-				if slices.Contains(items, bucket(name)) != tc.asked {
-					t.Errorf("%s: got %v", tc.reason, items)
+				if slices.Contains(got.Items, bucket(name)) != tc.asked {
+					t.Errorf("%s: got %v", tc.reason, got.Items)
 				}
 			}
-			if c.tries != tc.tries || len(hook.AllEntries()) > 0 == tc.asked {
-				t.Errorf("%s: tried %d times, logged %v", tc.reason, c.tries, hook.AllEntries())
+			if c.tries != tc.tries || len(got.Left) > 0 == tc.asked {
+				t.Errorf("%s: tried %d times, logged %v", tc.reason, c.tries, got.Left)
 			}
 		})
 	}

@@ -4,17 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	logtest "github.com/sirupsen/logrus/hooks/test"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
@@ -30,11 +30,7 @@ func TestManyMissingAreListed(t *testing.T) {
 	last := xptest.MR(fmt.Sprint("b", many-1), xptest.ControlledBy(xr), xptest.Without("metadata", "labels"))
 	objects, _ := platform()
 	c := clusterOf(append(objects, xr, last)...)
-	log, _ := logtest.NewNullLogger()
-	_, items, _, _, err := NewTree(NewResolver(c), log).Execute(xr, &velerov1.Backup{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := backUp(t, c, xr, &velerov1.Backup{})
 	asked := 0
 	for _, n := range c.asked {
 		asked += n
@@ -42,12 +38,8 @@ func TestManyMissingAreListed(t *testing.T) {
 	if asked > 100 || len(c.lists) > 10 {
 		t.Errorf("%d refs made %d requests and %d lists", many, asked, len(c.lists))
 	}
-	found := false
-	for _, i := range items {
-		found = found || i == bucket(last.GetName())
-	}
-	if dangling, _ := xp.UnresolvedRefs(xr); !found || len(dangling) != many-1 {
-		t.Errorf("the plugin must find one of %d refs; got %d that dangle, %v", many, len(dangling), items[max(0, len(items)-3):])
+	if len(got.Dangling) != many-1 || !slices.Contains(got.Items, bucket(last.GetName())) {
+		t.Errorf("the plugin must find one of %d refs; got %d that dangle", many, len(got.Dangling))
 	}
 }
 
@@ -71,7 +63,7 @@ func TestFewMissingAreReadSingly(t *testing.T) {
 			}
 			objects, _ := platform()
 			c := clusterOf(objects...)
-			if got := backUp(c, xptest.XR("x", xptest.Refs(missing...)), &velerov1.Backup{}); len(got.Dangling) != tc.missing {
+			if got := backUp(t, c, xptest.XR("x", xptest.Refs(missing...)), &velerov1.Backup{}); len(got.Dangling) != tc.missing {
 				t.Errorf("%s\n%d of %d dangle", tc.reason, len(got.Dangling), tc.missing)
 			}
 			c.checkCost(t)
@@ -135,22 +127,15 @@ func TestKindsOfOneXRAreBounded(t *testing.T) {
 	const many = 1000
 	objects, _ := platform()
 	c := vast{clusterOf(objects...)}
-	log, hook := logtest.NewNullLogger()
-	xr := listing("x", many)
-	if _, _, _, _, err := NewTree(NewResolver(c), log).Execute(xr, &velerov1.Backup{}); err != nil {
-		t.Fatal(err)
-	}
+	got := backUp(t, c, listing("x", many), &velerov1.Backup{})
 	if len(c.lists) > mostKinds {
 		t.Errorf("%d kinds made %d lists", many, len(c.lists))
 	}
-	dangling, err := xp.UnresolvedRefs(xr)
-	if err != nil || len(dangling) != mostKinds {
-		t.Errorf("a resource that was not read may exist, so a restore must wait for it; got %d that dangle, error %v", len(dangling), err)
+	if len(got.Dangling) != mostKinds {
+		t.Errorf("a resource that was not read may exist, so a restore must wait for it; got %d that dangle", len(got.Dangling))
 	}
-	const want = "XOrder x: it lists more than 256 kinds, and the backup does not add the 744 others, such as K329.cloud.example.org, K33.cloud.example.org, " +
-		"K330.cloud.example.org. Divide what it composes between several XRs, then back up again [TooManyReferences]"
-	if diff := cmp.Diff(want, hook.LastEntry().Message); diff != "" {
-		t.Errorf("-want, +got:\n%s", diff)
+	if !isOf(reason.TooManyReferences)(got.Left[len(got.Left)-1]) {
+		t.Errorf("the last warning must count the others; got %v", got.Left)
 	}
 }
 
@@ -158,18 +143,15 @@ func TestKindsOfOneXRAreBounded(t *testing.T) {
 func TestWarningsAreSummedUp(t *testing.T) {
 	const many = 14_000
 	objects, _ := platform()
-	log, hook := logtest.NewNullLogger()
-	xr := listing("x", many)
-	if _, _, _, _, err := NewTree(NewResolver(clusterOf(objects...)), log).Execute(xr, &velerov1.Backup{}); err != nil {
-		t.Fatal(err)
-	}
+	s := newSession(t, clusterOf(objects...))
+	got := s.take(listing("x", many), &velerov1.Backup{})
 	const want = "XOrder x names 13980 more like the 20 before, and the backup does not add them. To see all that it lists, run: " +
 		"kubectl get XOrder.example.org x -o yaml [TooManyReferences]"
-	if diff := cmp.Diff(want, hook.LastEntry().Message); len(hook.AllEntries()) != mostNamed+1 || diff != "" {
-		t.Errorf("%d lines; -want, +got:\n%s", len(hook.AllEntries()), diff)
+	if diff := cmp.Diff(want, s.log.LastEntry().Message); len(got.Left) != mostNamed+1 || diff != "" {
+		t.Errorf("%d lines; -want, +got:\n%s", len(got.Left), diff)
 	}
-	if dangling, err := xp.UnresolvedRefs(xr); err != nil || len(dangling) != many {
-		t.Errorf("a restore must not wait for missing resources; got %d that dangle, error %v", len(dangling), err)
+	if len(got.Dangling) != many {
+		t.Errorf("a restore must not wait for missing resources; got %d that dangle", len(got.Dangling))
 	}
 }
 
@@ -184,22 +166,18 @@ func TestNotesLeaveRoom(t *testing.T) {
 			refs[n] = map[string]any{"apiVersion": "cloud.example.org/v1alpha1", "kind": "Gone", "name": fmt.Sprintf("%0*d", length, n)}
 		}
 		xr := xptest.XR("x", xptest.Field(refs, "spec", "resourceRefs"))
-		log, hook := logtest.NewNullLogger()
-		stored, _, _, _, err := NewTree(NewResolver(clusterOf(objects...)), log).Execute(xr, &velerov1.Backup{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := json.Marshal(stored.UnstructuredContent())
+		s := newSession(t, clusterOf(objects...))
+		got := s.take(xr, &velerov1.Backup{})
+		b, err := json.Marshal(got.Stored)
 		if err != nil || len(b) > longestCopy {
 			t.Errorf("%d refs make a copy of %d bytes, error %v", many, len(b), err)
 		}
-		dangling, err := xp.UnresolvedRefs(xr)
-		if err != nil || len(dangling) == 0 || len(dangling) > many {
-			t.Fatalf("%d of %d dangle, error %v", len(dangling), many, err)
+		if len(got.Dangling) == 0 || len(got.Dangling) > many {
+			t.Fatalf("%d of %d dangle", len(got.Dangling), many)
 		}
-		want := fmt.Sprintf("%d of its references lead nowhere, which are too many for a call of a plugin, so a restore waits for %d of them", many, many-len(dangling))
-		if warned := strings.Contains(hook.LastEntry().Message, want); warned != (len(dangling) < many) {
-			t.Errorf("%d of %d dangle, and the last line is %s", len(dangling), many, hook.LastEntry().Message)
+		want := fmt.Sprintf("which are too many for a call of a plugin, so a restore waits for %d of them", many-len(got.Dangling))
+		if said := s.log.LastEntry().Message; strings.Contains(said, want) != (len(got.Dangling) < many) {
+			t.Errorf("%d of %d dangle, and the last line is %s", len(got.Dangling), many, said)
 		}
 	}
 }

@@ -24,35 +24,26 @@ func TestBlock(t *testing.T) {
 	xr := xptest.XR("x", xptest.ClaimedBy(claim), xptest.Refs(mine, theirs))
 	runsOn, _ := platform()
 	all := slices.Concat(runsOn, []*unstructured.Unstructured{mine, theirs, xr, claim})
-	type want struct {
-		Items []velero.ResourceIdentifier
-	}
 	cases := map[string]struct {
 		reason  string
 		cluster *cluster
 		item    *unstructured.Unstructured
-		want    want
+		want    []velero.ResourceIdentifier
 	}{
 		"XR": {
 			reason: "The block has only the XR's own objects, since shared ones would join all blocks.", cluster: clusterOf(all...), item: xr,
-			want: want{Items: []velero.ResourceIdentifier{bucket("b"), id("example.org", "orderclaims", "team-a", "o")}},
+			want: []velero.ResourceIdentifier{bucket("b"), id("example.org", "orderclaims", "team-a", "o")},
 		},
-		"Claim":     {reason: "The claim brings its XR, which brings the rest.", cluster: clusterOf(all...), item: claim, want: want{Items: []velero.ResourceIdentifier{xorder("x")}}},
-		"Unrelated": {reason: "No other object belongs to this one.", cluster: clusterOf(), item: xptest.Object("example.org/v1", "Thing", "team-a", "t")},
+		"Claim": {reason: "The claim brings its XR, which brings the rest.", cluster: clusterOf(all...), item: claim, want: []velero.ResourceIdentifier{xorder("x")}},
 		"API": {
 			reason: "An unreadable object stays out, and the other action warns of it.", cluster: clusterOf(all...).without(mine), item: xr,
-			want: want{Items: []velero.ResourceIdentifier{id("example.org", "orderclaims", "team-a", "o")}},
+			want: []velero.ResourceIdentifier{id("example.org", "orderclaims", "team-a", "o")},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			before := tc.item.DeepCopy()
-			items, err := NewItemBlock(NewResolver(tc.cluster), nil).GetRelatedItems(tc.item, &velerov1.Backup{})
-			if diff := cmp.Diff(tc.want, want{Items: items}); err != nil || diff != "" {
-				t.Errorf("%s\nerror %v, -want, +got:\n%s", tc.reason, err, diff)
-			}
-			if diff := cmp.Diff(before, tc.item); diff != "" {
-				t.Errorf("the item was changed: %s", diff)
+			if diff := cmp.Diff(tc.want, newSession(t, tc.cluster).related(tc.item)); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}
@@ -71,35 +62,27 @@ func TestBlockAppliesTo(t *testing.T) {
 	const xrds = "compositeresourcedefinitions.apiextensions.crossplane.io"
 	down := clusterOf(xrd("xorders", ""))
 	down.down = true
-	cases := map[string]struct {
-		reason  string
-		cluster Reader
-		want    velero.ResourceSelector
-	}{
+	xptest.Run(t, map[string]xptest.Row[Reader, velero.ResourceSelector]{
 		"XRDs": {
-			reason: "Only claims and XRs bring other objects, so the plugin saves calls for the rest.", cluster: clusterOf(xrd("xorders", "orderclaims")),
-			want: velero.ResourceSelector{IncludedResources: []string{xrds, "xorders.example.org", "orderclaims.example.org"}},
+			Reason: "Only claims and XRs bring other objects, so the plugin saves calls for the rest.", In: clusterOf(xrd("xorders", "orderclaims")),
+			Want: velero.ResourceSelector{IncludedResources: []string{xrds, "xorders.example.org", "orderclaims.example.org"}},
 		},
 		"None": {
-			reason: "Velero takes an empty list for all resources, so the list names one.", cluster: clusterOf(), want: velero.ResourceSelector{IncludedResources: []string{xrds}},
+			Reason: "Velero takes an empty list for all resources, so the list names one.", In: clusterOf(), Want: velero.ResourceSelector{IncludedResources: []string{xrds}},
 		},
 		"Unserved": {
-			reason: "A cluster without Crossplane has no XRDs.", cluster: unserved{clusterOf()}, want: velero.ResourceSelector{IncludedResources: []string{xrds}},
+			Reason: "A cluster without Crossplane has no XRDs.", In: unserved{clusterOf()}, Want: velero.ResourceSelector{IncludedResources: []string{xrds}},
 		},
-		"API": {reason: "A needless call is better than an incomplete block.", cluster: down, want: wide},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			log, _ := logtest.NewNullLogger()
-			got, err := NewItemBlock(NewResolver(tc.cluster), log).AppliesTo()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
-		})
-	}
+		"API": {Reason: "A needless call is better than an incomplete block.", In: down, Want: wide},
+	}, func(in Reader) velero.ResourceSelector {
+		log, _ := logtest.NewNullLogger()
+		got, err := NewItemBlock(NewResolver(in), log).AppliesTo()
+		if err != nil {
+			t.Error(err)
+		}
+
+		return got
+	})
 }
 
 // An unserved cluster serves none of the kinds that are listed.
@@ -117,15 +100,10 @@ func TestBlockAndTreeReadOnce(t *testing.T) {
 	xr := xptest.XR("x", xptest.ClaimedBy(claim), xptest.Refs(mine))
 	runsOn, _ := platform()
 	c := clusterOf(append(runsOn, mine, xr, claim)...)
-	resolver := NewResolver(c)
-	log, _ := logtest.NewNullLogger()
+	s := newSession(t, c)
 	for _, item := range []*unstructured.Unstructured{claim, xr} {
-		if _, err := NewItemBlock(resolver, nil).GetRelatedItems(item.DeepCopy(), nil); err != nil {
-			t.Fatal(err)
-		}
-		if _, _, _, _, err := NewTree(resolver, log).Execute(item.DeepCopy(), &velerov1.Backup{}); err != nil {
-			t.Fatal(err)
-		}
+		s.related(item)
+		s.take(item, &velerov1.Backup{})
 	}
 	for id, n := range c.asked {
 		if n != 1 {

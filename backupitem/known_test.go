@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	logtest "github.com/sirupsen/logrus/hooks/test"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -56,10 +55,6 @@ func TestTreeKnowsKinds(t *testing.T) {
 		"OffForTheKind": {
 			reason: "The setting turns the table off for one kind.", mr: unnamed("vpc-1", vpc), settings: fromID("-VPC.ec2.aws.upbound.io"), want: want{Warns: []string{unsure + "no other MR of its kind"}},
 		},
-		"OffForAnother": {
-			reason: "The setting turns the table off for another kind only.", mr: unnamed("vpc-1", vpc), settings: fromID("-Subnet.ec2.aws.upbound.io"),
-			want: want{Name: "vpc-1", Warns: []string{known + "aws"}},
-		},
 		"OffButChosen": {
 			reason: "A kind that the setting names counts despite none.", mr: unnamed("vpc-1", vpc), settings: fromID("none,VPC.ec2.aws.upbound.io"),
 			want: want{Name: "vpc-1", Warns: []string{"as the setting external-name-from-id has for its kind"}},
@@ -71,9 +66,6 @@ func TestTreeKnowsKinds(t *testing.T) {
 		"Unreadable": {
 			reason: "Unreadable settings may turn the table off.", mr: unnamed("vpc-1", vpc), settings: fromID("vpcs"),
 			want: want{Warns: []string{"cannot read the ConfigMap of settings", unsure + "no other MR of its kind"}},
-		},
-		"Unnamed": {
-			reason: "The setting names the kind as one without external-names.", mr: unnamed("vpc-1", vpc), settings: withoutName("VPC.ec2.aws.upbound.io"), want: want{Unnamed: true},
 		},
 		"PeerDiffers": {
 			reason: "Another MR contradicts the table, perhaps because of the provider's version.", mr: unnamed("vpc-1", vpc), others: []*unstructured.Unstructured{named("o", "vpc-2", "arn:vpc-2", vpc)},
@@ -91,37 +83,21 @@ func TestTreeKnowsKinds(t *testing.T) {
 			reason: "The network of the other subnet is unknown.", mr: unnamed(subnet, azure), want: want{Warns: []string{unsure + "another MR of its kind has that"}, Doubted: true},
 			others: []*unstructured.Unstructured{xptest.MR("o", azure, xptest.Annotated(xp.AnnotationExternalName, "default"))},
 		},
-		"Taken": {
-			reason: "Two MRs must not manage one VPC.", mr: unnamed("vpc-1", vpc), others: []*unstructured.Unstructured{named("o", "vpc-1", "vpc-1", vpc)},
-			want: want{Warns: []string{unsure + "another MR of its kind has that"}, Doubted: true},
-		},
 		"Twice": {
 			reason: "Two MRs have one id, so a user must choose which manages it.", mr: unnamed("vpc-1", vpc),
 			others: []*unstructured.Unstructured{unnamed("vpc-1", vpc, xptest.JSON(`{"metadata":{"name":"o"}}`))},
 			want:   want{Warns: []string{unsure + "another MR of its kind has the same id"}, Doubted: true},
-		},
-		"Unknown": {reason: "Without an id there is no external-name.", mr: unnamed("", vpc), want: want{Warns: []string{"so its external resource is unknown"}}},
-		"CreatePending": {
-			reason: "The id is from before the pending creation.", want: want{Warns: []string{"is being created"}},
-			mr: unnamed("vpc-1", vpc, xptest.Annotated(xp.AnnotationCreateSucceeded, began), xptest.Annotated(xp.AnnotationCreatePending, ended)),
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := clusterOf(append(tc.others, tc.mr)...)
 			c.settings = tc.settings
-			log, hook := logtest.NewNullLogger()
-			stored, _, _, _, err := NewTree(NewResolver(c), log).Execute(tc.mr.DeepCopy(), &velerov1.Backup{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			u := &unstructured.Unstructured{Object: stored.UnstructuredContent()}
-			got := want{Name: u.GetAnnotations()[xp.AnnotationExternalName], Doubted: xp.HasFlag(u, xp.FieldDoubted), Unnamed: isNoted(u)}
-			for i, e := range hook.AllEntries() {
-				got.Warns = append(got.Warns, e.Message)
-				if i < len(tc.want.Warns) && strings.Contains(e.Message, tc.want.Warns[i]) {
-					got.Warns[i] = tc.want.Warns[i]
-				}
+			s := newSession(t, c)
+			u := s.take(tc.mr, &velerov1.Backup{}).Stored
+			got := want{
+				Name: u.GetAnnotations()[xp.AnnotationExternalName], Warns: s.said(tc.want.Warns), Doubted: xp.HasFlag(u, xp.FieldDoubted),
+				Unnamed: xp.HasFlag(u, xp.FieldUnnamed),
 			}
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)

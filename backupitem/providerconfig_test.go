@@ -1,16 +1,11 @@
 package backupitem
 
 import (
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-	logtest "github.com/sirupsen/logrus/hooks/test"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -34,11 +29,6 @@ func TestTreeOfAProviderConfig(t *testing.T) {
 	runTrees(t, map[string]treeCase{
 		"Own": {
 			reason: "The MR's own group has the ProviderConfig, which must come before the MR.", cluster: clusterOf(own, family), item: xptest.MR("b", byName),
-			want: found("cloud.example.org", "providerconfigs", ""),
-		},
-		"Policy": {
-			reason: "A reference of Crossplane v1 can have a policy, which is an object.", cluster: clusterOf(own),
-			item: xptest.MR("b", configured(map[string]any{"name": "default", "policy": map[string]any{"resolution": "Optional"}})),
 			want: found("cloud.example.org", "providerconfigs", ""),
 		},
 		"Family": {
@@ -68,27 +58,24 @@ func TestTreeOfAProviderConfig(t *testing.T) {
 			item: xptest.NamespacedMR("b", configured(map[string]any{"name": "default", "kind": "Bucket"})),
 		},
 		"Missing":   {reason: "The cluster may lack the ProviderConfig.", cluster: clusterOf(), item: xptest.MR("b", byName)},
-		"Unserved":  {reason: "The cluster may not serve the kind.", cluster: clusterOf(), item: xptest.MR("b", byName, in("gone.com"))},
-		"None":      {reason: "An MR may name no ProviderConfig.", cluster: clusterOf(own), item: xptest.MR("b")},
 		"Malformed": {reason: "A string is no reference.", cluster: clusterOf(own), item: xptest.MR("b", configured("default"))},
-		"Nameless":  {reason: "A reference without a name is no reference.", cluster: clusterOf(own), item: xptest.MR("b", configured(map[string]any{"kind": "ProviderConfig"}))},
 		"API": {
 			reason: "An unreadable ProviderConfig stays out of the backup, but its MR does not.", cluster: clusterOf(own).without(own), item: xptest.MR("b", byName),
-			want: result{Left: []string{unreadableWarning("ProviderConfig default", "ProviderConfig.cloud.example.org")}},
+			want: result{Left: []string{unread("ProviderConfig default")}},
 		},
 		"KeptOut": {
 			reason: "A ProviderConfig that a user excludes from backups stays out.", item: xptest.MR("b", byName),
 			cluster: clusterOf(xptest.With(own, xptest.Labelled("velero.io/exclude-from-backup", "true"))),
 			want: result{Left: []string{
-				"ProviderConfig default: its label velero.io/exclude-from-backup keeps it out of backups. If a restore needs it, remove that label, then back up again [ExcludedByLabel]",
+				"ProviderConfig default [ExcludedByLabel]",
 			}},
 		},
 	})
 	c := clusterOf(own)
 	c.down = true
-	got := backUp(c, xptest.MR("b", byName), &velerov1.Backup{})
+	got := backUp(t, c, xptest.MR("b", byName), &velerov1.Backup{})
 	want := []string{
-		unreadableWarning("ManagedResourceDefinition Bucket", "ManagedResourceDefinition.apiextensions.crossplane.io"), unreadableWarning("ProviderConfig default", "ProviderConfig.cloud.example.org"),
+		unread("ManagedResourceDefinition Bucket"), unread("ProviderConfig default"),
 	}
 	if diff := cmp.Diff(want, got.Left); got.Stored == nil || diff != "" {
 		t.Errorf("the log must name unreadable groups: -want, +got:\n%s", diff)
@@ -98,9 +85,8 @@ func TestTreeOfAProviderConfig(t *testing.T) {
 // The MRs of a backup share their ProviderConfigs, so these are in none of their blocks.
 func TestBlockLeavesProviderConfigsOut(t *testing.T) {
 	config := xptest.Object("cloud.example.org/v1beta1", "ProviderConfig", "", "default")
-	items, err := NewItemBlock(NewResolver(clusterOf(config)), nil).GetRelatedItems(xptest.MR("b", configured(map[string]any{"name": "default"})), nil)
-	if err != nil || len(items) > 0 {
-		t.Errorf("got %v, %v", items, err)
+	if items := newSession(t, clusterOf(config)).related(xptest.MR("b", configured(map[string]any{"name": "default"}))); len(items) > 0 {
+		t.Errorf("got %v", items)
 	}
 }
 
@@ -110,18 +96,14 @@ func TestTreeTakesCredentialsAsTheSettingsSay(t *testing.T) {
 	}
 	const named = `{"source":"Secret","secretRef":{"namespace":"infra","name":"creds","key":"k"}}`
 	include, exclude := map[string]string{"provider-credentials": "include"}, map[string]string{"velero.crossplane.io/provider-credentials": "exclude"}
+	teamA := velerov1.BackupSpec{IncludedNamespaces: []string{"team-a"}, ExcludedClusterScopedResources: []string{contents}}
+	some := velerov1.BackupSpec{IncludedNamespaces: []string{"team-a"}, IncludedResources: []string{"*"}}
+	but := velerov1.BackupSpec{IncludedNamespaces: []string{"team-a"}, ExcludedNamespaces: []string{"infra"}}
+	const left = "secrets infra/creds [ExcludedByFilter]"
 	secret := func(namespace string) []velero.ResourceIdentifier {
 		return []velero.ResourceIdentifier{id("", "secrets", namespace, "creds")}
 	}
-	cases := map[string]struct {
-		reason      string
-		item        *unstructured.Unstructured
-		config      map[string]string
-		annotations map[string]string
-		down        bool
-		want        []velero.ResourceIdentifier
-		left        []string
-	}{
+	runTakes(t, map[string]takeCase{
 		"Default":   {reason: "By default a backup has no credentials.", item: config("", named)},
 		"Included":  {reason: "The cluster's setting includes credentials.", item: config("", named), config: include, want: secret("infra")},
 		"Annotated": {reason: "An annotation on the Backup overrides the cluster's setting.", item: config("", named), config: include, annotations: exclude},
@@ -133,70 +115,55 @@ func TestTreeTakesCredentialsAsTheSettingsSay(t *testing.T) {
 			reason: "A provider can have other fields there.", item: config("", `{"secretRef":{"namespace":"infra","name":"creds","keys":["a"]}}`), config: include,
 			want: secret("infra"),
 		},
-		"Nowhere":   {reason: "A cluster-scoped ProviderConfig must name the Secret's namespace.", item: config("", `{"secretRef":{"name":"creds"}}`), config: include},
-		"Another":   {reason: "Credentials need not come from a Secret.", item: config("", `{"source":"InjectedIdentity"}`), config: include},
-		"Malformed": {reason: "A malformed secretRef names no Secret.", item: config("", `{"secretRef":"creds"}`), config: include},
+		"Nowhere": {reason: "A cluster-scoped ProviderConfig must name the Secret's namespace.", item: config("", `{"secretRef":{"name":"creds"}}`), config: include},
 		"Unknown": {
 			reason: "The plugin must not ignore an unknown setting.", item: config("", named), config: map[string]string{"credentials": "include"},
-			left: []string{`the setting provider-credentials: cannot read the ConfigMap of settings: there is no setting "credentials"`},
+			left: []string{"the setting provider-credentials [SettingUnknown]"},
 		},
 		"API": {
 			reason: "The plugin must not ignore an unreadable setting.", item: config("", named), down: true,
-			left: []string{"the setting provider-credentials: the setting provider-credentials can't be read: " + errAPI.Error() + ". The backup lacks its credentials"},
+			left: []string{"the setting provider-credentials [SettingsNotRead]"},
 		},
 		"UnknownAndUnused": {
 			reason: "An unknown setting does not matter without a Secret.", item: config("", `{"source":"InjectedIdentity"}`), config: map[string]string{"credentials": "include"},
 		},
 		"NotThere": {
-			reason: "The plugin names a missing Secret.", item: config("elsewhere", named), config: include, left: []string{"Secret elsewhere/creds: it does not exist"},
+			reason: "The plugin names a missing Secret.", item: config("elsewhere", named), config: include, left: []string{"Secret elsewhere/creds: it does not exist [NotLinked]"},
 		},
 		"KeptOut": {
 			reason: "Credentials that a user excludes from backups stay out.", item: config("locked", named), config: include,
-			left: []string{"Secret locked/creds: its label velero.io/exclude-from-backup keeps it out of backups"},
+			left: []string{"Secret locked/creds [ExcludedByLabel]"},
 		},
 		"Other": {
 			reason: "Only a ProviderConfig has credentials.",
 			item:   xptest.Object("m.example.org/v1", "Thing", "", "t", xptest.JSON(`{"spec":{"credentials":`+named+`}}`)), config: include,
 		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			c := clusterOf(xptest.Secret("creds", xptest.In("infra")), xptest.Secret("creds", xptest.In("team-a")),
-				xptest.Secret("creds", xptest.In("locked"), xptest.Labelled("velero.io/exclude-from-backup", "true")))
-			c.settings, c.down = tc.config, tc.down
-			got := backUp(c, tc.item, &velerov1.Backup{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}})
-			if diff := cmp.Diff(tc.want, got.Items, cmpopts.EquateEmpty()); got.Stored == nil || got.Err != nil || diff != "" {
-				t.Errorf("%s\nerror %v, -want, +got:\n%s", tc.reason, got.Err, diff)
-			}
-			if !slices.EqualFunc(tc.left, got.Left, func(want, got string) bool { return strings.HasPrefix(got, want) }) {
-				t.Errorf("%s\nwarned of %q, want %q", tc.reason, got.Left, tc.left)
-			}
-		})
-	}
+		"Elsewhere": {
+			reason: "Velero must look beyond its filters.", item: config("", named), spec: teamA, annotations: map[string]string{"velero.crossplane.io/provider-credentials": "include"},
+			want: secret("infra"), beyond: true,
+		},
+		"SomeResources": {reason: "A user who selects resources also decides which ones stay out.", item: config("", named), spec: some, config: include, left: []string{left}},
+		"Excluded":      {reason: "A user who excludes the namespace also excludes its credentials.", item: config("", named), spec: but, config: include, left: []string{left}},
+	}, xptest.Secret("creds", xptest.In("infra")), xptest.Secret("creds", xptest.In("team-a")),
+		xptest.Secret("creds", xptest.In("locked"), xptest.Labelled("velero.io/exclude-from-backup", "true")))
 }
 
 func TestTreeReadsTheSettingsOnce(t *testing.T) {
 	c := clusterOf()
-	log, _ := logtest.NewNullLogger()
-	tree := NewTree(NewResolver(c), log)
+	s := newSession(t, c)
 	item := xptest.Object("m.example.org/v1", "ProviderConfig", "", "default", xptest.JSON(`{"spec":{"credentials":{"secretRef":{"namespace":"n","name":"s"}}}}`))
 	for range 3 {
-		for _, item := range []*unstructured.Unstructured{item, xptest.MR("b")} {
-			if _, _, _, _, err := tree.Execute(item, &velerov1.Backup{}); err != nil {
-				t.Fatal(err)
-			}
-		}
+		s.take(item, &velerov1.Backup{})
+		s.take(xptest.MR("b"), &velerov1.Backup{})
 	}
 	if c.settled != 1 {
 		t.Errorf("read %d times", c.settled)
 	}
 	c = clusterOf()
 	c.down = true
-	tree = NewTree(NewResolver(c), log)
+	s = newSession(t, c)
 	for range 3 {
-		if _, _, _, _, err := tree.Execute(item, &velerov1.Backup{}); err != nil {
-			t.Error(err)
-		}
+		s.take(item, &velerov1.Backup{})
 	}
 	if c.settled != 1 {
 		t.Errorf("the plugin must wait for a failure once; read %d times", c.settled)

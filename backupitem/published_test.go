@@ -13,7 +13,7 @@ import (
 
 // A restore that excludes a connection secret knows only from the item that there is one.
 func TestTreeNotesWhichSecretsTheBackupHas(t *testing.T) {
-	mr, local := xptest.MR("b", xptest.PublishesTo("infra", "s")), xptest.NamespacedMR("b", xptest.PublishesTo("", "s"))
+	mr := xptest.MR("b", xptest.PublishesTo("infra", "s"))
 	xr, claim := xptest.XR("x", xptest.PublishesTo("infra", "s")), xptest.Claim("o", xptest.PublishesTo("", "s"))
 	config := xptest.Object("m.example.org/v1", "ProviderConfig", "", "default", xptest.JSON(`{"spec":{"credentials":{"secretRef":{"namespace":"infra","name":"s"}}}}`))
 	of := func(owner *unstructured.Unstructured, o ...xptest.Option) *cluster {
@@ -33,16 +33,12 @@ func TestTreeNotesWhichSecretsTheBackupHas(t *testing.T) {
 		want    bool
 	}{
 		"MR":         {reason: "The backup has the MR's Secret.", item: mr, cluster: of(mr), want: true},
-		"Namespaced": {reason: "The backup has the Secret of a namespaced MR of Crossplane v2.", item: local, cluster: of(local), want: true},
 		"XR":         {reason: "The Secret of an XR may hold values that a function generated.", item: xr, cluster: of(xr), want: true},
 		"Claim":      {reason: "Crossplane copies a claim's Secret from its XR's.", item: claim, cluster: of(claim)},
 		"Beyond":     {reason: "The backup takes the Secret from another namespace.", item: mr, cluster: of(mr), spec: velerov1.BackupSpec{IncludedNamespaces: teamA}, want: true},
-		"Forged": {
-			reason: "The plugin ignores a note that a user wrote.", item: xptest.With(mr, xptest.Published()), cluster: clusterOf(),
-		},
-		"Unpublished": {reason: "The MR has not published its Secret yet.", item: mr, cluster: clusterOf()},
-		"OtherOwner":  {reason: "The Secret belongs to another object.", item: mr, cluster: of(xr)},
-		"Deleting":    {reason: "Velero does not back up a Secret that is being deleted.", item: mr, cluster: of(mr, xptest.Deleting())},
+		"Forged":     {reason: "The plugin ignores a note that a user wrote.", item: xptest.With(mr, xptest.Published()), cluster: clusterOf()},
+		"OtherOwner": {reason: "The Secret belongs to another object.", item: mr, cluster: of(xr)},
+		"Deleting":   {reason: "Velero does not back up a Secret that is being deleted.", item: mr, cluster: of(mr, xptest.Deleting())},
 		"Labelled": {
 			reason: "The Secret's label excludes it from backups.", item: mr, cluster: of(mr, xptest.Labelled("velero.io/exclude-from-backup", "true")),
 		},
@@ -50,20 +46,13 @@ func TestTreeNotesWhichSecretsTheBackupHas(t *testing.T) {
 		"Excluded": {
 			reason: "The backup excludes the Secret's namespace.", item: mr, cluster: of(mr), spec: velerov1.BackupSpec{ExcludedNamespaces: []string{"infra"}},
 		},
-		"OtherResources": {
-			reason: "The backup includes other resources only.", item: mr, cluster: of(mr), spec: velerov1.BackupSpec{IncludedResources: []string{"buckets.cloud.example.org"}},
-		},
 		"OtherScoped": {
 			reason: "The backup includes other namespaced resources only.", item: mr, cluster: of(mr), spec: velerov1.BackupSpec{IncludedNamespaceScopedResources: []string{"configmaps"}},
 		},
 		"WithSecrets": {
 			reason: "The backup includes Secrets.", item: mr, cluster: of(mr), spec: velerov1.BackupSpec{IncludedResources: []string{"secrets"}}, want: true,
 		},
-		"AllResources": {reason: "A star includes all resources.", item: mr, cluster: of(mr), spec: velerov1.BackupSpec{IncludedResources: []string{"*"}}, want: true},
-		"NoSecrets":    {reason: "The backup excludes Secrets.", item: mr, cluster: of(mr), spec: velerov1.BackupSpec{ExcludedResources: []string{"secrets"}}},
-		"NoSecretsInScope": {
-			reason: "The backup excludes Secrets with the scoped filter.", item: mr, cluster: of(mr), spec: velerov1.BackupSpec{ExcludedNamespaceScopedResources: []string{"secret"}},
-		},
+		"NoSecrets": {reason: "The backup excludes Secrets.", item: mr, cluster: of(mr), spec: velerov1.BackupSpec{ExcludedResources: []string{"secrets"}}},
 		"ClusterOnly": {
 			reason: "Without cluster-scoped objects the backup has no MR that could wait for the Secret.", item: mr, cluster: of(mr),
 			spec: velerov1.BackupSpec{IncludedNamespaces: teamA, IncludeClusterResources: ptr.To(false)},
@@ -72,10 +61,7 @@ func TestTreeNotesWhichSecretsTheBackupHas(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := backUp(tc.cluster, tc.item, &velerov1.Backup{Spec: tc.spec})
-			if got.Err != nil {
-				t.Fatal(got.Err)
-			}
+			got := backUp(t, tc.cluster, tc.item, &velerov1.Backup{Spec: tc.spec})
 			if published := xp.HasFlag(got.Stored, xp.FieldPublished); published != tc.want {
 				t.Errorf("%s\ngot %v, want %v", tc.reason, published, tc.want)
 			}

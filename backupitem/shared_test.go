@@ -5,12 +5,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	logtest "github.com/sirupsen/logrus/hooks/test"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
@@ -31,28 +29,17 @@ func TestTreeRequestsWhatIsDue(t *testing.T) {
 			want[bucket(name)] = 1
 		}
 	}
-	resolver := NewResolver(clusterOf(objects...))
-	log, _ := logtest.NewNullLogger()
-	tree := NewTree(resolver, log)
+	s := newSession(t, clusterOf(objects...))
 	for _, mr := range early {
-		if _, _, _, _, err := tree.Execute(mr.DeepCopy(), &velerov1.Backup{}); err != nil {
-			t.Fatal(err)
-		}
+		s.take(mr, &velerov1.Backup{})
 	}
 	got, lists := map[velero.ResourceIdentifier]int{}, map[velero.ResourceIdentifier]int{}
 	for _, xr := range xrs {
-		stored, items, _, _, err := tree.Execute(xr.DeepCopy(), &velerov1.Backup{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, i := range items {
+		of := s.take(xr, &velerov1.Backup{})
+		for _, i := range of.Items {
 			got[i]++
 		}
-		before, _, err := xp.RestoreFirst(&unstructured.Unstructured{Object: stored.UnstructuredContent()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, i := range identifiers(before) {
+		for _, i := range of.Before {
 			lists[i]++
 		}
 	}

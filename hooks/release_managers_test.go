@@ -53,11 +53,6 @@ func TestReleaseSaysWhichManagersAreLost(t *testing.T) {
 			objects: []*unstructured.Unstructured{managedBy(left.claim, "kubectl", 0), managedBy(left.xr, "argocd-controller", 0), left.mr, left.revision},
 			want:    want{results: map[string]report.Result{xr: report.Released, claim: report.Released}},
 		},
-		"OfTheBackup": {
-			reason:  "The managers of the source cluster are unchanged.",
-			objects: []*unstructured.Unstructured{managedBy(left.claim, "velero-server", -time.Hour), left.xr, left.mr, left.revision},
-			want:    want{results: map[string]report.Result{xr: report.Released, claim: report.Released}},
-		},
 		"DryRun": {
 			reason:  "The managers can still come back before the release.",
 			objects: []*unstructured.Unstructured{managedBy(left.claim, "velero-server", time.Second), left.xr, left.mr, left.revision},

@@ -1,11 +1,9 @@
 package hooks
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
-	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,38 +19,37 @@ func treeResults(claim, xr, mr report.Result) map[string]report.Result {
 
 func TestReleaseOfWhatTheCommandHoldHolds(t *testing.T) {
 	tree := append(newLiveTree("1").held().all(), newLeftTree("1").revision)
-	released := results{Results: treeResults(report.Released, report.Released, report.Released)}
+	released := treeResults(report.Released, report.Released, report.Released)
 	const warns = "makes two clusters change and delete them"
 	cases := map[string]struct {
 		reason string
 		of     releaseArgs
-		want   results
+		want   map[string]report.Result
+		code   int
 		said   string
 	}{
 		"Namespace": {reason: "Who names the namespace means these holds.", of: releaseArgs{namespace: xptest.Namespace, yes: true}, want: released, said: warns},
 		"Cluster":   {reason: "Who names the whole cluster means these holds.", of: releaseArgs{all: true, yes: true}, want: released, said: warns},
 		"Named": {
 			reason: "The others stay held.", of: releaseArgs{names: []string{"b1"}, yes: true},
-			want: results{Results: map[string]report.Result{"Bucket b1": report.Released}}, said: warns,
+			want: map[string]report.Result{"Bucket b1": report.Released}, said: warns,
 		},
 		"Unnamed": {
-			reason: "Another cluster may have adopted them.", of: releaseArgs{yes: true}, want: results{Results: treeResults(report.LeftAlone, report.LeftAlone, report.LeftAlone)},
+			reason: "Another cluster may have adopted them.", of: releaseArgs{yes: true}, want: treeResults(report.LeftAlone, report.LeftAlone, report.LeftAlone),
 			said: "[HeldByCommand]",
 		},
 		"DryRun": {
 			reason: "A dry run says what it would ask.", of: releaseArgs{namespace: xptest.Namespace, dryRun: true},
-			want: results{Results: treeResults(report.WouldRelease, report.WouldRelease, report.WouldRelease)}, said: warns,
+			want: treeResults(report.WouldRelease, report.WouldRelease, report.WouldRelease), said: warns,
 		},
-		"NoTerminal": {
-			reason: "Nobody can answer.", of: releaseArgs{namespace: xptest.Namespace}, want: results{Code: ExitUsage}, said: "then give --yes",
-		},
+		"NoTerminal": {reason: "Nobody can answer.", of: releaseArgs{namespace: xptest.Namespace}, code: ExitUsage, said: "then give --yes"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := liveServer(nil, tree...)
 			got := s.release(t, tc.of)
-			if diff := cmp.Diff(tc.want, results{Results: got.Results, Code: got.Code}, cmpopts.IgnoreUnexported(results{})); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s\n%s", tc.reason, diff, got.err)
+			if diff := cmp.Diff(tc.want, got.Results); diff != "" || got.Code != tc.code {
+				t.Errorf("%s\nexit %d, -want, +got:\n%s\n%s", tc.reason, got.Code, diff, got.err)
 			}
 			if said := got.out + got.err; !strings.Contains(said, tc.said) {
 				t.Errorf("%s\nthe output lacks %q:\n%s", tc.reason, tc.said, said)
@@ -67,20 +64,11 @@ func TestReleaseOfWhatTheCommandHoldHolds(t *testing.T) {
 // Only a yes on a terminal confirms that no other cluster has adopted anything.
 func TestReleaseAsksAboutOtherClusters(t *testing.T) {
 	for typed, want := range map[string]report.Result{"y\n": report.Released, "n\n": report.StillHeld, "\n": report.StillHeld} {
-		keyboard, terminal, err := pty.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := keyboard.WriteString(typed); err != nil {
-			t.Fatal(err)
-		}
+		_, terminal := newKeyboard(t, typed)
 		s := liveServer(nil, append(newLiveTree("1").held().all(), newLeftTree("1").revision)...)
 		got := s.release(t, releaseArgs{namespace: xptest.Namespace, in: terminal})
 		if diff := cmp.Diff(treeResults(want, want, want), got.Results); diff != "" || (got.Code == ExitFine) != (want == report.Released) {
 			t.Errorf("%q: exit %d, -want, +got:\n%s\n%s", typed, got.Code, diff, got.err)
-		}
-		if err := errors.Join(keyboard.Close(), terminal.Close()); err != nil {
-			t.Fatal(err)
 		}
 	}
 }

@@ -6,38 +6,31 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
 const asPlugin = "/home/someone/.krew/bin/kubectl-crossplane_restore"
 
 func TestTypedAs(t *testing.T) {
-	cases := map[string]struct{ reason, program, want string }{
-		"Binary":     {reason: "The binary has the name of the release.", program: "/plugins/velero-plugin-for-crossplane", want: Name},
-		"Other":      {reason: "Another name may be that of a wrapper, which nobody types.", program: "/tmp/go-build1/exe/main", want: Name},
-		"Plugin":     {reason: "kubectl reads an underscore as a dash.", program: asPlugin, want: "kubectl crossplane-restore"},
-		"Windows":    {reason: "Windows has another separator, and a suffix.", program: `C:\krew\bin\kubectl-crossplane_restore.exe`, want: "kubectl crossplane-restore"},
-		"Words":      {reason: "A dash separates words.", program: "kubectl-crossplane-restore", want: "kubectl crossplane restore"},
-		"PrefixOnly": {reason: "There is no plugin without a name.", program: "kubectl-", want: Name},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, typedAs(tc.program)); diff != "" {
-				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
-			}
-		})
-	}
+	xptest.Run(t, map[string]xptest.Row[string, string]{
+		"Binary":     {Reason: "The binary has the name of the release.", In: "/plugins/velero-plugin-for-crossplane", Want: Name},
+		"Other":      {Reason: "Another name may be that of a wrapper, which nobody types.", In: "/tmp/go-build1/exe/main", Want: Name},
+		"Plugin":     {Reason: "kubectl reads an underscore as a dash.", In: asPlugin, Want: "kubectl crossplane-restore"},
+		"Windows":    {Reason: "Windows has another separator, and a suffix.", In: `C:\krew\bin\kubectl-crossplane_restore.exe`, Want: "kubectl crossplane-restore"},
+		"Words":      {Reason: "A dash separates words.", In: "kubectl-crossplane-restore", Want: "kubectl crossplane restore"},
+		"PrefixOnly": {Reason: "There is no plugin without a name.", In: "kubectl-", Want: Name},
+	}, typedAs)
 }
 
 func TestTyped(t *testing.T) {
 	cases := map[string]struct{ reason, text, want string }{
 		"Command":   {reason: "A command is what the user types.", text: "run: velero-plugin-for-crossplane release shop\n", want: "run: kubectl crossplane-restore release shop\n"},
-		"Last":      {reason: "A text can end with a command.", text: "velero-plugin-for-crossplane wait", want: "kubectl crossplane-restore wait"},
 		"Wrapped":   {reason: "A line can end within a command.", text: "velero-plugin-for-crossplane\n  validate", want: "kubectl crossplane-restore\n  validate"},
 		"Quoted":    {reason: "JSON has commands in strings.", text: `{"next":"velero-plugin-for-crossplane hold -A"}`, want: `{"next":"kubectl crossplane-restore hold -A"}`},
 		"Path":      {reason: "In Velero's Pod the program has its own name.", text: "-- /plugins/velero-plugin-for-crossplane validate", want: "-- /plugins/velero-plugin-for-crossplane validate"},
 		"NoCommand": {reason: "The name alone is that of the plugin.", text: "velero-plugin-for-crossplane v0.1.0\n", want: "velero-plugin-for-crossplane v0.1.0\n"},
 		"Longer":    {reason: "Another name can begin with it.", text: "velero-plugin-for-crossplane-validate wait", want: "velero-plugin-for-crossplane-validate wait"},
-		"Nothing":   {reason: "Nothing stays nothing."},
 	}
 	root := newRoot(newOptions(Program{}))
 	for name, tc := range cases {

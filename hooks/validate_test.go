@@ -1,7 +1,6 @@
 package hooks
 
 import (
-	"context"
 	"strings"
 	"testing"
 
@@ -59,7 +58,7 @@ func TestValidateLooksAgain(t *testing.T) {
 
 				return false, nil, nil
 			})
-			r, err := s.validation().validateStable(context.Background())
+			r, err := s.validation().validateStable(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,212 +72,109 @@ func TestValidateLooksAgain(t *testing.T) {
 	}
 }
 
-func TestValidateOfARestore(t *testing.T) {
-	held := restored(xptest.XR("x"), adoption.Hold{})
+// refusing makes the server refuse a request. It has the verb and the resource.
+func (s *server) refusing(verb, resource string) {
+	s.PrependReactor(verb, resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", nil)
+	})
+}
+
+func TestValidate(t *testing.T) {
 	long := strings.Repeat("long-", 20)
-	cases := map[string]struct {
-		reason   string
-		restore  string
-		phase    string
-		want     []string
-		restores []report.Restore
-	}{
-		"UnderWay": {
-			reason: "The running Restore still works on its holds.", restore: "gone", phase: "InProgress", want: []string{"Held XOrder x"}, restores: []report.Restore{{Name: "velero/gone", Phase: "InProgress"}},
-		},
-		"Gone": {
-			reason: "No Restore works on the holds of a deleted one.", restore: "gone", want: []string{"LeakedHold XOrder x"}, restores: []report.Restore{{Name: "velero/gone", Phase: "Gone"}},
-		},
-		"Nothing": {
-			reason: "A Restore without any object must be a problem.", restore: long, want: []string{"NotFound Restore velero/" + long}, restores: []report.Restore{{Name: "velero/" + long, Phase: "Gone"}},
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			s := newServer(held)
-			if tc.phase != "" {
-				s = newServer(held, gone(tc.phase))
-			}
-			v := s.validation()
-			v.restore = tc.restore
-			r, err := v.validate(context.Background())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, codes(r)); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
-			if wrote := s.wrote(); len(wrote) > 0 {
-				t.Errorf("%s\nValidate must change nothing; it wrote %v", tc.reason, wrote)
-			}
-			if diff := cmp.Diff(tc.restores, r.Restores); diff != "" {
-				t.Errorf("%s\nrestores: -want, +got:\n%s", tc.reason, diff)
-			}
-		})
-	}
-}
-
-// The Crossplane version is a problem of no tree, and each selection has it.
-func TestValidateOfVersions(t *testing.T) {
-	cases := map[string]struct {
-		reason, version string
-		want            []string
-	}{
-		"Broken":  {reason: "This version can't upgrade packages.", version: "v2.4.0", want: []string{"KnownDefect Deployment crossplane-system/crossplane"}},
-		"Fine":    {reason: "The defect is fixed in this version.", version: "v2.4.2"},
-		"Unknown": {reason: "A tag without a version does not show whether the defect is there.", version: "latest"},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			v := newServer(xptest.XR("x", xptest.Reconciled()), deploymentOf(tc.version)).validation()
-			v.names = []string{"x"}
-			r, err := v.validate(context.Background())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, codes(r), cmpopts.EquateEmpty()); diff != "" || r.Failing(false) > 0 {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
-		})
-	}
-}
-
-// A guard that was left up is a warning. Other policies are not.
-func TestValidateOfGuard(t *testing.T) {
+	held, x := restored(xptest.XR("held"), adoption.Hold{}), xptest.XR("x", xptest.Reconciled())
+	claim := xptest.Claim("o", xptest.OfXR(x), xptest.Reconciled())
+	claimed, empty := xptest.With(x, xptest.ClaimedBy(claim)), xptest.Object("v1", "Namespace", "", "empty")
 	policy := func(name string, o ...xptest.Option) *unstructured.Unstructured {
 		return xptest.Object("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "", name, o...)
 	}
-	s := newServer(xptest.XR("x", xptest.Reconciled()), policy("other"), policy("g", xptest.Labelled(diagnosis.LabelGuard, "true")))
-	r, err := s.validation().validate(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"GuardUp ValidatingAdmissionPolicy g"}, codes(r)); diff != "" || r.Failing(false) > 0 {
-		t.Errorf("-want, +got:\n%s", diff)
-	}
-}
-
-// A package of which the cache has only a part is Healthy, and its kinds are not served.
-func TestValidateOfTruncatedPackages(t *testing.T) {
-	gone := xptest.XR("x", xptest.Reconciled(), xptest.Refs(xptest.Object("gone.example.org/v1", "Gone", "", "g")))
-	cases := map[string]struct {
-		reason  string
-		objects []*unstructured.Unstructured
-		want    []string
-	}{
-		"Unserved": {
-			reason: "The kind can be missing for this defect.", objects: []*unstructured.Unstructured{gone, deploymentOf("v2.4.2")},
-			want: []string{"Dangling Gone g", "KnownDefect Deployment crossplane-system/crossplane"},
-		},
-		"Fixed":  {reason: "The kind is missing for another reason.", objects: []*unstructured.Unstructured{gone, deploymentOf("v2.4.3")}, want: []string{"Dangling Gone g"}},
-		"Served": {reason: "All kinds are there.", objects: []*unstructured.Unstructured{xptest.XR("x", xptest.Reconciled()), deploymentOf("v2.4.2")}},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			r, err := newServer(tc.objects...).validation().validate(context.Background())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, codes(r), cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
-		})
-	}
-}
-
-// Velero without this plugin is a problem of no tree, and each selection has it. It is the Velero of
-// the flag --velero-namespace.
-func TestValidateOfPlugin(t *testing.T) {
+	unserved := xptest.With(x, xptest.Refs(xptest.Object("gone.example.org/v1", "Gone", "", "g")))
 	velero := func(namespace string, initContainers ...any) *unstructured.Unstructured {
 		return xptest.Object("apps/v1", "Deployment", namespace, "velero", xptest.Field([]any{map[string]any{"name": "velero"}}, "spec", "template", "spec", "containers"),
 			xptest.Field(initContainers, "spec", "template", "spec", "initContainers"))
 	}
 	plugin := map[string]any{"name": "crossplane-contrib-velero-plugin-for-crossplane"}
+	binding := bound("crossplane-system")
+	revision := xptest.Object(xp.GroupPackage+"/v1", "ProviderRevision", "", "helm-ba9876543210", xptest.Field("Active", "spec", "desiredState"))
+	of := func(u ...*unstructured.Unstructured) []*unstructured.Unstructured { return u }
+	const defect, noPlugin = "KnownDefect Deployment crossplane-system/crossplane", "PluginMissing Deployment velero/velero"
 	cases := map[string]struct {
-		reason  string
-		objects []*unstructured.Unstructured
-		refused bool
+		reason                   string
+		objects                  []*unstructured.Unstructured
+		restore, namespace, name string
+		// refused are the verb and the resource of a request.
+		refused string
 		want    []string
+		// failing is how many of them fail the command.
+		failing int
+		// phase is that of the Restore in the report.
+		phase string
 	}{
-		"Missing":   {reason: "A restore without the plugin does the damage.", objects: []*unstructured.Unstructured{velero("velero")}, want: []string{"PluginMissing Deployment velero/velero"}},
-		"There":     {reason: "Velero runs the plugin.", objects: []*unstructured.Unstructured{velero("velero", plugin)}},
-		"Elsewhere": {reason: "Another Velero does not count.", objects: []*unstructured.Unstructured{velero("velero"), velero("other", plugin)}, want: []string{"PluginMissing Deployment velero/velero"}},
-		"NoVelero":  {reason: "validate works without Velero."},
-		"Refused":   {reason: "The right is optional.", objects: []*unstructured.Unstructured{velero("velero")}, refused: true},
+		"UnderWay": {reason: "The running Restore still works on its holds.", objects: of(held, gone("InProgress")), restore: "gone", want: []string{"Held XOrder held"}, failing: 1, phase: "InProgress"},
+		"Gone":     {reason: "No Restore works on the holds of a deleted one.", objects: of(held), restore: "gone", want: []string{"LeakedHold XOrder held"}, failing: 1, phase: "Gone"},
+		"Nothing":  {reason: "A Restore without any object must be a problem.", objects: of(held), restore: long, want: []string{"NotFound Restore velero/" + long}, failing: 1, phase: "Gone"},
+		// The version of Crossplane, the guard and the plugin are problems of no tree, and each selection has them.
+		"Broken":         {reason: "This version can't upgrade packages.", objects: of(x, deploymentOf("v2.4.0")), name: "x", want: []string{defect}},
+		"Fixed":          {reason: "The defect is fixed in this version.", objects: of(x, deploymentOf("v2.4.2")), name: "x"},
+		"UnknownVersion": {reason: "A tag without a version does not show whether the defect is there.", objects: of(x, deploymentOf("latest")), name: "x"},
+		"Unserved":       {reason: "The kind can be missing for this defect.", objects: of(unserved, deploymentOf("v2.4.2")), want: []string{"Dangling Gone g", defect}, failing: 1},
+		"UnservedFixed":  {reason: "The kind is missing for another reason.", objects: of(unserved, deploymentOf("v2.4.3")), want: []string{"Dangling Gone g"}, failing: 1},
+		"Guard": {
+			reason:  "A guard that was left up is a warning. Other policies are not.",
+			objects: of(x, policy("other"), policy("g", xptest.Labelled(diagnosis.LabelGuard, "true"))), want: []string{"GuardUp ValidatingAdmissionPolicy g"},
+		},
+		"NoPlugin":      {reason: "A restore without the plugin does the damage.", objects: of(x, velero("velero")), name: "x", want: []string{noPlugin}},
+		"Plugin":        {reason: "Velero runs the plugin.", objects: of(x, velero("velero", plugin)), name: "x"},
+		"PluginOfOther": {reason: "Another Velero does not count.", objects: of(x, velero("velero"), velero("other", plugin)), name: "x", want: []string{noPlugin}},
+		"PluginRefused": {reason: "The right is optional.", objects: of(x, velero("velero")), name: "x", refused: "list deployments"},
+		"Rights": {
+			reason: "The package runs as another ServiceAccount now.", objects: of(x, binding, revision), want: []string{"RightsMisplaced ClusterRoleBinding in-crossplane-system"}, failing: 1,
+		},
+		// A user without all rights that the check needs gets no result about a package's rights.
+		"NoBindings":  {reason: "Without the bindings no lost one is known.", objects: of(x, binding, revision), refused: "list clusterrolebindings"},
+		"NoRevisions": {reason: "Without the revisions the running package is unknown.", objects: of(x, binding, revision), refused: "list providerrevisions"},
+		"Namespace":   {reason: "It has a claim.", objects: of(claim, claimed), namespace: xptest.Namespace},
+		"Empty":       {reason: "A namespace need not have any.", objects: of(claim, claimed, empty), namespace: "empty"},
+		"Typo":        {reason: "The namespace does not exist.", objects: of(claim, claimed), namespace: "typo", want: []string{"NotFound Namespace typo"}, failing: 1},
+		"Hidden":      {reason: "The namespace may not be read.", objects: of(claim, claimed), namespace: "typo", refused: "get namespaces", want: []string{"NotFound Namespace typo"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := newServer(append(tc.objects, xptest.XR("x", xptest.Reconciled()))...)
-			if tc.refused {
-				s.PrependReactor("list", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
-					return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "", nil)
-				})
+			s := newServer(tc.objects...)
+			if verb, resource, ok := strings.Cut(tc.refused, " "); ok {
+				s.refusing(verb, resource)
 			}
 			v := s.validation()
-			v.names = []string{"x"}
+			v.restore, v.namespace = tc.restore, tc.namespace
+			if tc.name != "" {
+				v.names = []string{tc.name}
+			}
 			r, err := v.validate(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, codes(r), cmpopts.EquateEmpty()); diff != "" || r.Failing(false) > 0 || (r.Failing(true) > 0) != (tc.want != nil) {
-				t.Errorf("%s\n%d problems; -want, +got:\n%s", tc.reason, r.Failing(true), diff)
+			if diff := cmp.Diff(tc.want, codes(r), cmpopts.EquateEmpty()); diff != "" || r.Failing(false) != tc.failing || r.Failing(true) != len(tc.want) && tc.namespace == "" {
+				t.Errorf("%s\n%d fail; -want, +got:\n%s", tc.reason, r.Failing(false), diff)
+			}
+			if tc.restore != "" && (len(r.Restores) != 1 || r.Restores[0].Name != "velero/"+tc.restore || r.Restores[0].Phase != tc.phase) {
+				t.Errorf("%s\nthe Restores are %v", tc.reason, r.Restores)
+			}
+			if wrote := s.wrote(); len(wrote) > 0 {
+				t.Errorf("%s\nvalidate must change nothing; it wrote %v", tc.reason, wrote)
 			}
 		})
 	}
 }
 
-// A user without all rights that the check needs gets no result about a package's rights.
-func TestValidateOfRights(t *testing.T) {
-	binding := xptest.Object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", "helm", xptest.JSON(`{"roleRef":{"kind":"ClusterRole","name":"edit"},`+
-		`"subjects":[{"kind":"ServiceAccount","namespace":"crossplane-system","name":"helm-0123456789ab"}]}`))
-	revision := xptest.Object(xp.GroupPackage+"/v1", "ProviderRevision", "", "helm-ba9876543210", xptest.Field("Active", "spec", "desiredState"))
-	lists := func(s *server) (listed []string) {
-		for _, a := range s.Actions() {
-			if r := a.GetResource(); a.GetVerb() == "list" && (r.Group == "rbac.authorization.k8s.io" || r.Resource == "providerrevisions") {
-				listed = append(listed, r.Resource)
-			}
+// The check of rights reads revisions only if a binding needs them.
+func TestValidateReadsRevisionsIfNeeded(t *testing.T) {
+	s := newServer(xptest.Object(xp.GroupPackage+"/v1", "ProviderRevision", "", "helm-ba9876543210", xptest.Field("Active", "spec", "desiredState")))
+	if _, err := s.validation().validate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range s.Actions() {
+		if a.GetResource().Resource == "providerrevisions" {
+			t.Errorf("got %v", a)
 		}
-
-		return listed
-	}
-	cases := map[string]struct {
-		reason, refused string
-		objects         []*unstructured.Unstructured
-		want, listed    []string
-	}{
-		"Lost": {
-			reason: "The package runs as another ServiceAccount now.", objects: []*unstructured.Unstructured{binding, revision}, want: []string{"RightsMisplaced ClusterRoleBinding helm"},
-			listed: []string{"clusterrolebindings", "rolebindings", "providerrevisions"},
-		},
-		"NoBindings": {
-			reason: "Without the bindings the check must not read more.", refused: "clusterrolebindings", objects: []*unstructured.Unstructured{binding, revision}, listed: []string{"clusterrolebindings"},
-		},
-		"NoRevisions": {
-			reason: "Without the revisions the running package is unknown.", refused: "providerrevisions", objects: []*unstructured.Unstructured{binding, revision},
-			listed: []string{"clusterrolebindings", "rolebindings", "providerrevisions"},
-		},
-		"Nothing": {reason: "The check must read revisions only if a binding needs them.", objects: []*unstructured.Unstructured{revision}, listed: []string{"clusterrolebindings", "rolebindings"}},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			s := newServer(append(tc.objects, xptest.XR("x", xptest.Reconciled()))...)
-			if tc.refused != "" {
-				s.PrependReactor("list", tc.refused, func(clienttesting.Action) (bool, runtime.Object, error) {
-					return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: tc.refused}, "", nil)
-				})
-			}
-			v := s.validation()
-			r, err := v.validate(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, codes(r), cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
-			if diff := cmp.Diff(tc.listed, lists(s)); diff != "" {
-				t.Errorf("%s\nlists: -want, +got:\n%s", tc.reason, diff)
-			}
-		})
 	}
 }
 
@@ -287,7 +183,7 @@ func TestValidateOfALongName(t *testing.T) {
 	name := strings.Repeat("long-", 20) + "x"
 	v := newServer().validation()
 	v.restore = name
-	r, err := v.validate(context.Background())
+	r, err := v.validate(t.Context())
 	if err != nil || len(r.Problems) != 1 {
 		t.Fatalf("got %+v, %v", r, err)
 	}
@@ -299,44 +195,7 @@ func TestValidateOfALongName(t *testing.T) {
 	}
 	v = newServer(x).validation()
 	v.restore = name
-	if r, err = v.validate(context.Background()); err != nil || len(r.Problems) > 0 || len(r.Trees) != 1 || r.Trees[0].ID() != xp.RefTo(x).ID() {
+	if r, err = v.validate(t.Context()); err != nil || len(r.Problems) > 0 || len(r.Trees) != 1 || r.Trees[0].ID() != xp.RefTo(x).ID() {
 		t.Errorf("got %+v, %v", r, err)
-	}
-}
-
-// A namespace that is not there is a typing error, and an empty one is not.
-func TestValidateOfANamespace(t *testing.T) {
-	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")), xptest.Reconciled())
-	x := xptest.XR("x", xptest.ClaimedBy(claim), xptest.Reconciled())
-	cases := map[string]struct {
-		reason    string
-		namespace string
-		refused   bool
-		want      []string
-		failing   int
-	}{
-		"There":   {reason: "It has a claim.", namespace: xptest.Namespace, want: []string{}},
-		"Empty":   {reason: "It need not have any.", namespace: "empty", want: []string{}},
-		"Typo":    {reason: "It does not exist.", namespace: "typo", want: []string{"NotFound Namespace typo"}, failing: 1},
-		"Unknown": {reason: "It may not be read.", namespace: "typo", refused: true, want: []string{"NotFound Namespace typo"}},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			s := newServer(claim, x, xptest.Object("v1", "Namespace", "", "empty"))
-			if tc.refused {
-				s.PrependReactor("get", "namespaces", func(clienttesting.Action) (bool, runtime.Object, error) {
-					return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "typo", nil)
-				})
-			}
-			v := s.validation()
-			v.namespace = tc.namespace
-			r, err := v.validate(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, codes(r)); diff != "" || r.Failing(false) != tc.failing {
-				t.Errorf("%s %d fail; -want, +got:\n%s", tc.reason, r.Failing(false), diff)
-			}
-		})
 	}
 }

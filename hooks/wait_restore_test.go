@@ -56,7 +56,6 @@ func TestWaitForARestore(t *testing.T) {
 			reason: "Only a user can go on.", restores: []*report.Restore{in("InProgress"), in("PartiallyFailed")}, objects: []*unstructured.Unstructured{adopted, held}, settle: time.Hour,
 			code: ExitProblems, lacks: "Order team-a/o: ", want: []string{"has ended as PartiallyFailed, with 2 errors and 1 warnings; see them with: velero restore describe --details r; and these are not adopted:", "Order team-a/p: held by the Restore velero/r"},
 		},
-		"HeldThough": {reason: "A quarantine does not fail a Restore.", restores: []*report.Restore{in("Completed")}, objects: []*unstructured.Unstructured{held}, settle: time.Hour, code: ExitProblems, want: []string{"has ended as Completed"}},
 		"Failed":     {reason: "Something can be missing.", restores: []*report.Restore{in("PartiallyFailed")}, objects: []*unstructured.Unstructured{adopted}, code: ExitProblems, want: []string{"has ended as PartiallyFailed"}},
 		"Refused":    {reason: "Velero says why.", restores: []*report.Restore{refused}, settle: time.Hour, code: ExitProblems, want: []string{"has ended as FailedValidation, with 2 errors and 1 warnings (there is no Backup)", "there are none here yet"}},
 		"Settles":    {reason: "Crossplane has a while to reconcile what is not held.", restores: []*report.Restore{in("Completed")}, objects: []*unstructured.Unstructured{failing}, settle: 30 * time.Millisecond, code: ExitProblems, want: []string{"Order team-a/q: Crossplane can't reconcile it"}},

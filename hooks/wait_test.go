@@ -59,14 +59,7 @@ func TestWait(t *testing.T) {
 			reason: "Without a hold the XR must still be reconciled.", looks: []live.Roots{of(xptest.XRV2("o")), of(xptest.With(adopted, xptest.Generation(2), xptest.OfGeneration(1))), of(adopted)},
 			out: "Order team-a/o is adopted\n", err: []string{"has not reconciled it yet [AwaitingCrossplane]"},
 		},
-		"NotSynced": {
-			reason: "An XR that fails to reconcile is not adopted.", looks: []live.Roots{of(xptest.XRV2("o", xptest.Synced("False", "ReconcileError", "no function")))},
-			want: &exit{code: ExitTimeout}, err: []string{"can't reconcile it: no function"},
-		},
-		"Paused": {reason: "The command must not wait for an XR that a user paused.", looks: []live.Roots{of(xptest.XRV2("o", xptest.Annotated(xp.AnnotationPaused, "true")))}, out: "Order team-a/o is adopted\n"},
-		"Deleting": {
-			reason: "Crossplane never adopts an XR that is being deleted.", looks: []live.Roots{of(xptest.With(adopted, xptest.Deleting()))}, want: &exit{code: ExitTimeout}, err: []string{"being deleted"},
-		},
+		"Paused":  {reason: "The command must not wait for an XR that a user paused.", looks: []live.Roots{of(xptest.XRV2("o", xptest.Annotated(xp.AnnotationPaused, "true")))}, out: "Order team-a/o is adopted\n"},
 		"Nothing": {reason: "The command must wait until a first claim or XR exists.", looks: []live.Roots{of(), of(adopted)}, out: "Order team-a/o is adopted\n", err: []string{"there are none here yet"}},
 		"Named": {
 			reason: "Every named object must exist.", names: []string{"team-a/o", "team-a/p"}, looks: []live.Roots{of(adopted), of(adopted, xptest.XRV2("p", xptest.Reconciled()))},

@@ -1,12 +1,12 @@
 package restoreitem
 
 import (
-	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/sirupsen/logrus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,12 +21,7 @@ import (
 
 // heldWith returns u as a restore holds it.
 func heldWith(u *unstructured.Unstructured) *unstructured.Unstructured {
-	u = u.DeepCopy()
-	if _, err := adoption.Put(u, adoption.Hold{Restore: "velero/monday"}); err != nil {
-		panic(err) // The test is wrong.
-	}
-
-	return u
+	return held(u, adoption.Hold{Restore: "velero/monday"})
 }
 
 // An owner has the compared fields of an owner reference.
@@ -41,44 +36,21 @@ func TestAdoptHoldsWhatAReconciledXRLists(t *testing.T) {
 	old := xptest.XR("x", xptest.UID("old"))
 	bucket := xptest.MR("b", xptest.ControlledBy(old), xptest.Annotated(xp.AnnotationExternalName, "external"))
 	x := xptest.XR("x", xptest.UID("new"), xptest.Refs(bucket))
-	cases := map[string]struct {
-		reason string
-		live   *cluster
-		hold   string
-		held   bool
-	}{
-		"Reconciled": {reason: "The XR may not want the composed resource any more.", live: live(x), held: true},
-		"Paused":     {reason: "Crossplane does not reconcile a paused XR.", live: live(xptest.With(x, xptest.Annotated(xp.AnnotationPaused, "true")))},
-		"Held":       {reason: "The held XR waits for its composed resource.", live: live(heldWith(x))},
-		"NoHold":     {reason: "The setting turns holds off.", live: live(x), hold: "none"},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			tc.live.config = map[string]string{"hold": tc.hold}
-			if tc.hold == "" {
-				tc.live.config = nil
-			}
-			out := adopt(t, tc.live, bucket, restoreOf(nil))
-			if out.err != nil {
-				t.Fatal(out.err)
-			}
-			h, err := adoption.HoldOf(out.object)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var owner *xp.Ref
-			if h != nil {
-				owner = h.Owner
-			}
-			var want *xp.Ref
-			if tc.held {
-				want = new(xp.RefTo(x))
-			}
-			if diff := cmp.Diff(want, owner); diff != "" || xp.IsPaused(out.object) != tc.held || (out.OperationID != "") != tc.held || (len(out.object.GetOwnerReferences()) == 0) != tc.held {
-				t.Errorf("%s\n%v, operation %q\n-want, +got:\n%s", tc.reason, out.object, out.OperationID, diff)
-			}
-		})
-	}
+	lists := xp.RefTo(x)
+	runAdopts(t, map[string]adoptCase[*xp.Ref]{
+		"Reconciled": {reason: "The XR may not want the composed resource any more.", item: bucket, live: live(x), want: &lists},
+		"Paused":     {reason: "Crossplane does not reconcile a paused XR.", item: bucket, live: live(xptest.With(x, xptest.Annotated(xp.AnnotationPaused, "true")))},
+		"Held":       {reason: "The held XR waits for its composed resource.", item: bucket, live: live(heldWith(x))},
+		"NoHold":     {reason: "The setting turns holds off.", item: bucket, live: live(x), config: map[string]string{"hold": "none"}},
+	}, func(t *testing.T, out adopted) *xp.Ref {
+		t.Helper()
+		h := out.hold(t)
+		if is := h != nil; xp.IsPaused(out.object) != is || (out.OperationID != "") != is || (len(out.object.GetOwnerReferences()) == 0) != is {
+			t.Errorf("got %v, operation %q", out.object, out.OperationID)
+		}
+
+		return ptr.Deref(h, adoption.Hold{}).Owner
+	})
 }
 
 func TestAdoptOwners(t *testing.T) {
@@ -95,49 +67,22 @@ func TestAdoptOwners(t *testing.T) {
 		Owners []owner
 		// Dropped are the reasons for dropped owners, in order.
 		Dropped []string
-		Err     error
 	}
-	cases := map[string]struct {
-		reason  string
-		live    *cluster
-		mapping map[string]string
-		item    *unstructured.Unstructured
-		want    want
-	}{
+	runAdopts(t, map[string]adoptCase[want]{
 		"Composed": {reason: "The restored XR has another UID.", live: live(x), item: bucket, want: want{Owners: controller}},
-		"Reconciled": {
-			reason: "Crossplane makes the XR the controller if the XR still wants the resource.", live: live(xptest.XR("x", xptest.UID(newUID), xptest.Refs(bucket))), item: bucket,
-		},
-		"ComposedInXR2": {
-			reason: "Crossplane v2 keeps XR and composed resource in a namespace.", live: live(xptest.XRV2("x", xptest.UID(newUID), xptest.Refs(namespaced), paused)), item: namespaced,
-			want: want{Owners: controller},
-		},
 		"Mapped": {
-			reason: "Both are restored to the mapped namespace, so the owner is there.", mapping: map[string]string{"team-a": "copy"},
-			live: live(xptest.XRV2("x", xptest.In("copy"), xptest.UID(newUID), xptest.Refs(namespaced), paused)), item: namespaced,
-			want: want{Owners: controller},
+			reason: "Both are restored to the mapped namespace, so the owner is there.", restore: restoreOf(toCopy()),
+			live: live(xptest.XRV2("x", xptest.In("copy"), xptest.UID(newUID), xptest.Refs(namespaced), paused)), item: namespaced, want: want{Owners: controller},
 		},
 		"NestedXR": {
 			reason: "A nested XR is a composed resource too.", item: xptest.XR("child", xptest.ControlledBy(old)),
 			live: live(xptest.XR("x", xptest.UID(newUID), xptest.Refs(xptest.XR("child")))), want: want{Owners: controller},
 		},
-		"Absent": {
-			reason: "An owner that is not in the cluster must be dropped rather than written with its old UID.", live: live(), item: bucket,
-			want: want{Dropped: []string{"it is not in the cluster"}},
-		},
 		"Unserved": {
 			reason: "An owner whose kind is not served is not in the cluster.", item: bucket,
 			live: failingCluster(&meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "XOrder"}}), want: want{Dropped: []string{"it is not in the cluster"}},
 		},
-		"Deleting": {
-			reason: "The garbage collector deletes it with the XR that is being deleted.", live: live(xptest.With(x, xptest.Deleting())), item: bucket,
-			want: want{Dropped: []string{"it is being deleted"}},
-		},
-		"OneSided": {
-			reason: "Any tenant can write an owner reference, so the XR's own list decides.", item: bucket,
-			live: live(heldWith(xptest.XR("x", xptest.UID(newUID)))), want: want{Dropped: []string{"the owner does not list it in its resourceRefs"}},
-		},
-		"TemporaryError": {reason: "A temporary API error must not drop an owner.", live: failingCluster(errAPI), item: bucket, want: want{Err: errAPI}},
+		"TemporaryError": {reason: "A temporary API error must not drop an owner.", live: failingCluster(errAPI), item: bucket, err: errAPI},
 		"Helper": {
 			reason: "An owner that is not the controller is kept in the item's own namespace.",
 			live:   live(helper, xptest.XRV2("x", xptest.UID(newUID), xptest.Refs(namespaced), paused)), item: xptest.With(namespaced, helperRef),
@@ -160,11 +105,6 @@ func TestAdoptOwners(t *testing.T) {
 			reason: "A connection secret belongs to the object that publishes to it.", item: xptest.Secret("s", xptest.ControlledBy(xptest.Claim("o"))),
 			live: live(xptest.Claim("o", xptest.UID(newUID), xptest.PublishesTo("", "s"))), want: want{Owners: []owner{{Name: "o", UID: newUID, Controller: true}}},
 		},
-		"SecretOfAnother": {
-			reason: "The claim publishes to another Secret.", item: xptest.Secret("s", xptest.ControlledBy(xptest.Claim("o"))),
-			live: live(xptest.Claim("o", xptest.UID(newUID), xptest.PublishesTo("", "t"))),
-			want: want{Dropped: []string{"the owner does not publish its connection details in it"}},
-		},
 		"Revision": {
 			reason: "A revision belongs to the Composition that its label names.",
 			item:   xptest.Revision("r", x, xptest.ControlledBy(xptest.Composition("orders", x, xptest.UID(oldUID)))),
@@ -175,57 +115,31 @@ func TestAdoptOwners(t *testing.T) {
 			item: xptest.Object("protection.crossplane.io/v1beta1", "Usage", "team-a", "u", helperRef), want: want{Owners: []owner{{Name: "helper", UID: newUID}}},
 		},
 		"NoOwners": {reason: "A revision without owners needs no look-up.", live: failingCluster(errAPI), item: xptest.Revision("r", x, xptest.Without("metadata", "ownerReferences"))},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			out := adopt(t, tc.live, tc.item, restoreOf(tc.mapping))
-			got := want{Err: out.err}
-			for _, line := range out.logged {
-				_, why, _ := strings.Cut(line, ": ")
-				why, _, _ = strings.Cut(why[strings.Index(why, ": ")+2:], ". ")
-				got.Dropped = append(got.Dropped, why)
+	}, func(t *testing.T, out adopted) want {
+		t.Helper()
+		var got want
+		for _, line := range out.logged {
+			_, why, _ := strings.Cut(line, ": ")
+			why, _, _ = strings.Cut(why[strings.Index(why, ": ")+2:], ". ")
+			got.Dropped = append(got.Dropped, why)
+		}
+		if out.object != nil {
+			for _, r := range out.object.GetOwnerReferences() {
+				got.Owners = append(got.Owners, owner{Name: r.Name, UID: r.UID, Controller: ptr.Deref(r.Controller, false)})
 			}
-			if out.object != nil {
-				for _, r := range out.object.GetOwnerReferences() {
-					got.Owners = append(got.Owners, owner{Name: r.Name, UID: r.UID, Controller: ptr.Deref(r.Controller, false)})
-					if r.UID == oldUID {
-						t.Errorf("an owner reference has its old UID: %v", r)
-					}
-				}
-			}
-			if diff := cmp.Diff(tc.want, got, cmpopts.EquateErrors(), cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
-		})
-	}
+		}
+
+		return got
+	})
 }
 
 func TestAdoptRenamesManagedFields(t *testing.T) {
 	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("x", xptest.UID("old"))), xptest.JSON(
 		`{"metadata":{"managedFields":[{"fieldsV1":{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"old\"}":{}}}}}]}}`))
-	for name, tc := range map[string]struct {
-		reason string
-		live   *cluster
-		want   string
-	}{
-		"Live": {
-			reason: "Velero writes managedFields as the backup has them.",
-			live:   live(xptest.XR("x", xptest.UID("new"), xptest.Refs(bucket))), want: `{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"new\"}":{}}}}`,
-		},
-		"Absent": {reason: "A dropped owner reference must not stay in managedFields.", live: live(), want: `{}`},
-	} {
-		out := adopt(t, tc.live, bucket, restoreOf(nil))
-		if out.err != nil {
-			t.Fatal(out.err)
-		}
-		entries, _, _ := unstructured.NestedSlice(out.object.Object, "metadata", "managedFields")
-		fields := entries[0].(map[string]any)["fieldsV1"] //nolint:forcetypeassert // The test fails.
-		var want any
-		if err := json.Unmarshal([]byte(tc.want), &want); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, fields); diff != "" {
-			t.Errorf("%s: %s\n-want, +got:\n%s", name, tc.reason, diff)
+	for uid, c := range map[string]*cluster{"new": live(xptest.XR("x", xptest.UID("new"), xptest.Refs(bucket))), "": live()} {
+		managers, _, _ := unstructured.NestedFieldNoCopy(adopt(t, c, bucket, restoreOf(nil)).object.Object, "metadata", "managedFields")
+		if got := fmt.Sprint(managers); strings.Contains(got, `"old"`) || strings.Contains(got, `f:ownerReferences:map[k:{"uid":"new"}`) != (uid == "new") {
+			t.Errorf("Velero writes managedFields as they are, so they must have the UID %q only; got %s", uid, got)
 		}
 	}
 }
@@ -239,29 +153,17 @@ func TestAdoptHolds(t *testing.T) {
 	const xrOperation, claimOperation = "XOrder.v1alpha1.example.org//x", "OrderClaim.v1alpha1.example.org/team-a/o"
 	type want struct {
 		Operation string
-		Err       string
 	}
-	cases := map[string]struct {
-		reason  string
-		live    *cluster
-		mapping map[string]string
-		item    *unstructured.Unstructured
-		want    want
-	}{
+	runAdopts(t, map[string]adoptCase[want]{
 		"XR": {reason: "The XR's operation releases the hold.", live: live(), item: xptest.XR("x", notes...), want: want{Operation: xrOperation}},
 		"ModernXR": {
 			reason: "A namespaced XR of Crossplane v2 has an operation too.",
 			live:   live(), item: xptest.XRV2("x", notes...), want: want{Operation: "Order.v1.example.org/team-a/x"},
 		},
-		"MappedXR": {
-			reason: "The operation names the XR in the mapped namespace.", live: live(), mapping: map[string]string{"team-a": "copy"}, item: xptest.XRV2("x", notes...),
-			want: want{Operation: "Order.v1.example.org/copy/x"},
-		},
 		"Claim":      {reason: "The operation of the held XR also releases the claim.", live: live(heldXR), item: xptest.With(claim, notes...)},
 		"ClaimAlone": {reason: "The XR did not come back, so the claim needs an operation.", live: live(), item: claim, want: want{Operation: claimOperation}},
 		"ClaimOfNoXR": {
-			reason: "A claim without an XR needs an operation.",
-			live:   failingCluster(errAPI), item: xptest.Claim("o"), want: want{Operation: claimOperation},
+			reason: "A claim without an XR needs an operation.", live: failingCluster(errAPI), item: xptest.Claim("o"), want: want{Operation: claimOperation},
 		},
 		"UnservedXR": {
 			reason: "The XR's kind is not served, so the claim needs an operation.",
@@ -281,41 +183,115 @@ func TestAdoptHolds(t *testing.T) {
 		},
 		"MappedClaim": {
 			reason: "The XR's claimRef names the backup's namespace, so the XR does not belong to the new claim.",
-			live:   live(heldXR), mapping: map[string]string{"team-a": "copy"}, item: claim, want: want{Operation: "OrderClaim.v1alpha1.example.org/copy/o"},
+			live:   live(heldXR), restore: restoreOf(toCopy()), item: claim, want: want{Operation: "OrderClaim.v1alpha1.example.org/copy/o"},
 		},
 		"TemporaryError": {
-			reason: "A temporary API error must not decide which operation releases the claim.",
-			live:   failingCluster(errAPI), item: claim, want: want{Err: "cannot find the XR x of OrderClaim team-a/o: " + errAPI.Error()},
+			reason: "A temporary API error must not decide which operation releases the claim.", live: failingCluster(errAPI), item: claim, err: errAPI,
 		},
 		"Unreadable": {
 			reason: "An item whose mark cannot be read still comes back.", live: live(),
 			item: xptest.XR("x", xptest.Annotated(adoption.AnnotationHold, "?")), want: want{Operation: "XOrder.v1alpha1.example.org//x"},
 		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			out := adopt(t, tc.live, tc.item, restoreOf(tc.mapping))
-			if out.err != nil || tc.want.Err != "" {
-				if out.err == nil || !strings.HasPrefix(out.err.Error(), tc.want.Err) {
-					t.Errorf("%s\ngot error %v, want %q", tc.reason, out.err, tc.want.Err)
-				}
+	}, func(t *testing.T, out adopted) want {
+		t.Helper()
+		h := out.hold(t)
+		if h == nil || h.Restore != "velero/monday" || h.Since != "2026-01-02T03:04:05Z" || !xp.IsPaused(out.object) {
+			t.Errorf("want another hold: %+v", h)
+		}
+		if xp.HasBackupMetadata(out.object) || out.object.GetAnnotations()["theirs"] != out.item.GetAnnotations()["theirs"] {
+			t.Errorf("only the plugin's fields in the backup must not get into the cluster: %v", out.object)
+		}
 
-				return
-			}
-			if diff := cmp.Diff(tc.want, want{Operation: out.OperationID}); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
-			got := out.object
-			h, err := adoption.HoldOf(got)
-			if err != nil || h == nil || h.Restore != "velero/monday" || h.Since != "2026-01-02T03:04:05Z" || !xp.IsPaused(got) {
-				t.Errorf("want another hold: hold %+v, error %v", h, err)
-			}
-			if xp.HasBackupMetadata(got) {
-				t.Error("the plugin's fields in the backup must not get into the cluster")
-			}
-			if got.GetAnnotations()["theirs"] != tc.item.GetAnnotations()["theirs"] {
-				t.Error("a tenant's annotation was lost")
-			}
-		})
+		return want{Operation: out.OperationID}
+	})
+}
+
+// What an XR composed must not run without an owner: who creates the XR again would get others
+// beside it.
+func TestAdoptHoldsWhatHasLostItsXR(t *testing.T) {
+	xr := xptest.XRV2("x", xptest.UID("old"))
+	mr := xptest.NamespacedMR("b", xptest.Annotated(xp.AnnotationExternalName, "external"), xptest.ControlledBy(xr), xptest.Labelled(xp.LabelComposite, "x"))
+	nested := xptest.XRV2("nested", xptest.ControlledBy(xr), xptest.Labelled(xp.LabelComposite, "x"))
+	now := xptest.XRV2("x", xptest.UID("new"))
+	owner := xp.RefTo(xr)
+	before := held(xptest.With(mr, xptest.Without("metadata", "ownerReferences"), xptest.Annotated(xp.AnnotationResourceName, "b")),
+		adoption.Hold{Restore: "velero/sunday", Owner: &owner})
+	type want struct {
+		Paused    bool
+		Owner, Op string
+	}
+	waits := want{Paused: true, Owner: "Order team-a/x", Op: "Bucket.v1alpha1.cloud.example.org/team-a/b"}
+	runAdopts(t, map[string]adoptCase[want]{
+		"NotInBackup": {reason: "Velero leaves out an XR that is being deleted.", item: mr, live: live(), want: waits},
+		"Deleting":    {reason: "An XR that is being deleted adopts nothing.", item: mr, live: live(xptest.With(now, xptest.Deleting())), want: waits},
+		"NotListed":   {reason: "A held XR that does not list it does not adopt it.", item: mr, live: live(heldWith(now)), want: waits},
+		"HeldBefore":  {reason: "The backup was taken while it was held.", item: before, live: live(), want: waits},
+		"Nested": {
+			reason: "A nested XR would run without an owner, too.", item: nested, live: live(), want: want{Paused: true, Owner: "Order team-a/x", Op: "Order.v1.example.org/team-a/nested"},
+		},
+		"HoldNone":  {reason: "The user wants no holds.", item: mr, live: live(), config: map[string]string{"hold": "none"}},
+		"Observing": {reason: "It changes nothing outside.", item: xptest.With(mr, policies(`["Observe"]`)), live: live()},
+		"Config":    {reason: "No controller looks at a pause of it.", item: xptest.Object("v1", "ConfigMap", "team-a", "c", xptest.ControlledBy(xr), xptest.Labelled(xp.LabelComposite, "x")), live: live()},
+	}, func(t *testing.T, out adopted) want {
+		t.Helper()
+		got := want{Op: out.OperationID}
+		if h := out.hold(t); h != nil && h.Owner != nil {
+			got.Owner = h.Owner.String()
+		}
+		got.Paused = out.object != nil && xp.IsPaused(out.object)
+
+		return got
+	})
+}
+
+// A restore releases nothing before it has restored all, so an XR that is reconciled without the
+// item has lost its hold.
+func TestAdoptNamesWhatWasLostWithAHold(t *testing.T) {
+	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("x", xptest.UID("old"))))
+	lost := xptest.XR("x", xptest.UID("new"), xptest.Labelled(xp.LabelRestore, "monday"))
+	restore := restoreOf(nil)
+	restore.Status.StartTimestamp = &metav1.Time{Time: time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)}
+	runAdopts(t, map[string]adoptCase[bool]{
+		"OfThisRestore": {
+			reason: "Velero does not count a warning in a log, so the restore must fail.", item: bucket, restore: restore, live: live(lost), err: errAny,
+		},
+		"Replaced": {
+			reason: "An XR that another writer replaced lacks the restore's labels.", item: bucket, restore: restore, live: live(xptest.XR("x", xptest.UID("new"), xptest.Field("2026-01-02T12:00:05Z", "metadata", "creationTimestamp"))),
+			err: errAny,
+		},
+		"Earlier": {
+			reason: "This restore cannot have held an older XR.", want: true,
+			item: bucket, restore: restore, live: live(xptest.XR("x", xptest.UID("new"), xptest.Field("2026-01-02T11:59:55Z", "metadata", "creationTimestamp"))),
+		},
+		"ReplacedBySlowServer": {
+			reason: "The API server's clock is five minutes slow.", item: bucket, restore: restore, live: behind(live(xptest.XR("x", xptest.UID("new"), xptest.Field("2026-01-02T11:55:05Z", "metadata", "creationTimestamp")))),
+			err: errAny,
+		},
+		"Another": {reason: "An XR of an earlier restore may have been adopted since.", item: bucket, restore: restore, live: live(xptest.With(lost, xptest.Labelled(xp.LabelRestore, "sunday"))), want: true},
+		"Lists":   {reason: "A composed resource in the XR's list comes back, held or not.", item: bucket, restore: restore, live: live(xptest.With(lost, xptest.Refs(bucket)))},
+		"Held":    {reason: "A held XR is as old as the item.", item: bucket, restore: restore, live: live(heldWith(lost))},
+	}, func(_ *testing.T, out adopted) bool { return out.SkipRestore })
+}
+
+// behind makes the clock of a cluster's API server five minutes slow.
+func behind(c *cluster) *cluster {
+	c.ahead = -5 * time.Minute
+
+	return c
+}
+
+// What is compared with times of the API server is in its time, whatever clock Velero's Pod has.
+func TestServerTime(t *testing.T) {
+	for _, ahead := range []time.Duration{5 * time.Minute, 0, -5 * time.Minute} {
+		w := &fakeAdopter{}
+		a := NewAdopt(Crossplane(), &cluster{ahead: ahead}, w, logrus.New(), Shared{})
+		if off := a.now().Sub(time.Now().Add(ahead)); off.Abs() > time.Minute {
+			t.Errorf("%s ahead: marks are off by %s", ahead, off)
+		}
+		restore, began := restoreOf(nil), metav1.NewTime(time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC))
+		restore.Status.StartTimestamp = &began
+		if _, err := a.Progress(operation, restore); err != nil || !w.by.Started.Equal(began.Add(ahead)) {
+			t.Errorf("%s ahead: the Restore began at %s; error %v", ahead, w.by.Started, err)
+		}
 	}
 }

@@ -2,22 +2,25 @@ package restoreitem
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/sirupsen/logrus"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	riav2 "github.com/vmware-tanzu/velero/pkg/plugin/velero/restoreitemaction/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -30,8 +33,6 @@ type cluster struct {
 	configMap map[string]string
 	// config are the settings.
 	config map[string]string
-	// crossplane is the namespace in which Crossplane runs.
-	crossplane string
 	// reconciled are the kinds that Crossplane or a provider reconciles.
 	reconciled []string
 
@@ -203,31 +204,33 @@ type adopted struct {
 
 	// object is what Velero is to create, nil if the action did not change the item.
 	object *unstructured.Unstructured
-	// logged are the levels and messages in the log.
+	// logged are the levels and messages in the log, and codes their codes.
 	logged []string
+	codes  []reason.Code
 	// note is what the restore reports of it, and failed means that the operation fails with it.
 	note   string
 	failed bool
 	err    error
+	// item was restored to the cluster.
+	item    *unstructured.Unstructured
+	cluster *cluster
 }
 
 // adopt runs the action on an item. The test fails if that changes the item in the backup.
 func adopt(t *testing.T, c *cluster, item *unstructured.Unstructured, restore *velerov1.Restore) adopted {
 	t.Helper()
-	got, _ := adoptLogged(t, c, item, restore)
 
-	return got
+	return adoptWith(t, Shared{}, c, item, restore)
 }
 
-// adoptLogged is adopt with the whole log.
-func adoptLogged(t *testing.T, c *cluster, item *unstructured.Unstructured, restore *velerov1.Restore) (adopted, []*logrus.Entry) {
+func adoptWith(t *testing.T, shared Shared, c *cluster, item *unstructured.Unstructured, restore *velerov1.Restore) adopted {
 	t.Helper()
 	log, hook := logtest.NewNullLogger()
-	a := NewAdopt(Crossplane(), c, nil, log, Shared{})
+	a := NewAdopt(Crossplane(), c, nil, log, shared)
 	a.now = at(5)
 	before := item.DeepCopy()
 	out, err := a.Execute(inputFor(item, restore))
-	got := adopted{RestoreItemActionExecuteOutput: out, err: err}
+	got := adopted{RestoreItemActionExecuteOutput: out, err: err, item: item, cluster: c}
 	if out != nil {
 		// Notes have tests of their own.
 		operation := *out
@@ -239,20 +242,134 @@ func adoptLogged(t *testing.T, c *cluster, item *unstructured.Unstructured, rest
 			noteText(note, &progress)
 		}
 		operation.OperationID, got.note, got.failed = id, progress.Description, progress.Err != ""
-		got.RestoreItemActionExecuteOutput = &operation
-	}
-	if out != nil && out.UpdatedItem != nil {
-		got.object = &unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()}
+		got.RestoreItemActionExecuteOutput, got.object = &operation, updated(out)
 	}
 	for _, e := range hook.AllEntries() {
-		line := e.Level.String() + ": " + e.Message
-		got.logged = append(got.logged, line)
+		code, _ := e.Data["reason"].(string)
+		got.logged, got.codes = append(got.logged, e.Level.String()+": "+e.Message), append(got.codes, reason.Code(code))
 	}
 	if diff := cmp.Diff(before, item); diff != "" {
 		t.Errorf("the backed-up item was changed: %s", diff)
 	}
 
-	return got, hook.AllEntries()
+	return got
+}
+
+// updated returns the object that an action returns, nil if it did not change the item.
+func updated(out *velero.RestoreItemActionExecuteOutput) *unstructured.Unstructured {
+	if out.UpdatedItem == nil {
+		return nil
+	}
+
+	return &unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()}
+}
+
+// hold returns the hold of what was restored, nil if it has none.
+func (a adopted) hold(t *testing.T) *adoption.Hold {
+	t.Helper()
+	if a.err != nil {
+		t.Fatal(a.err)
+	}
+	if a.object == nil {
+		return nil
+	}
+	h, err := adoption.HoldOf(a.object)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return h
+}
+
+// An adoptCase is an item that is restored beside what is live, and what is wanted of the result.
+type adoptCase[W any] struct {
+	reason string
+	item   *unstructured.Unstructured
+	// live is an empty cluster if it is nil, and config are its settings.
+	live   *cluster
+	config map[string]string
+	shared Shared
+	// restore is a Restore of everything if it is nil, and before is what it has come to before.
+	restore *velerov1.Restore
+	before  *unstructured.Unstructured
+	want    W
+	// err is the error, which can be errAny.
+	err error
+}
+
+// runAdopts runs Adopt on the item of each case, and compares what of returns with what is wanted.
+func runAdopts[W any](t *testing.T, cases map[string]adoptCase[W], of func(t *testing.T, out adopted) W) {
+	t.Helper()
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c, restore := tc.live, tc.restore
+			if c == nil {
+				c = live()
+			}
+			if tc.config != nil {
+				c.config = tc.config
+			}
+			if restore == nil {
+				restore = restoreOf(nil)
+			}
+			if tc.before != nil {
+				tc.shared.Requested = &RequestedItems{}
+				execute(t, newOrder(tc.shared), tc.before, restore)
+			}
+			out := adoptWith(t, tc.shared, c, tc.item, restore)
+			if !errors.Is(out.err, tc.err) && (!errors.Is(tc.err, errAny) || out.err == nil) {
+				t.Fatalf("%s\ngot error %v", tc.reason, out.err)
+			}
+			if out.err != nil {
+				return
+			}
+			if diff := cmp.Diff(tc.want, of(t, out), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// newOrder and newAdopt return actions that share what is given, and log nothing.
+func newOrder(shared Shared) *Order {
+	log, _ := logtest.NewNullLogger()
+
+	return NewOrder(Crossplane(), kindsFn(served), log, shared)
+}
+
+func newAdopt(c Cluster, shared Shared) *Adopt {
+	log, _ := logtest.NewNullLogger()
+
+	return NewAdopt(Crossplane(), c, nil, log, shared)
+}
+
+// execute runs an action on an item. The test fails if that fails.
+func execute(t *testing.T, a riav2.RestoreItemAction, item *unstructured.Unstructured, restore *velerov1.Restore) *velero.RestoreItemActionExecuteOutput {
+	t.Helper()
+	out, err := a.Execute(inputFor(item, restore))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return out
+}
+
+// restoreWith returns a Restore with a spec.
+func restoreWith(spec velerov1.RestoreSpec) *velerov1.Restore {
+	r := restoreOf(nil)
+	r.Spec = spec
+
+	return r
+}
+
+// held returns u with a hold, as a restore holds it or as a backup has it.
+func held(u *unstructured.Unstructured, h adoption.Hold) *unstructured.Unstructured {
+	u = u.DeepCopy()
+	if _, err := adoption.Put(u, h); err != nil {
+		panic(err) // The test is wrong.
+	}
+
+	return u
 }
 
 func (c *cluster) ReturnManagers(_ context.Context, _ *unstructured.Unstructured, r xp.Ref) error {

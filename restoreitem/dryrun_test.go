@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -94,6 +97,17 @@ func dryRunResults(ctx context.Context, b *archive.Backup, cluster DryRunCluster
 	return results, err
 }
 
+// dryRunOf returns the results of a dry run that succeeds, of a backup with the objects.
+func dryRunOf(t *testing.T, cluster DryRunCluster, restore *velerov1.Restore, objects ...*unstructured.Unstructured) []report.ItemResult {
+	t.Helper()
+	results, err := dryRunResults(t.Context(), packed(t, objects...), cluster, restore)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return results
+}
+
 // resultLines returns a line for each result, in order.
 func resultLines(results []report.ItemResult) []string {
 	var all []string
@@ -140,61 +154,34 @@ func (s shop) all() []*unstructured.Unstructured {
 }
 
 func TestDryRun(t *testing.T) {
-	s := newShop()
+	s, team := newShop(), xptest.Object("v1", "Namespace", "", xptest.Namespace)
 	everything := func(live ...*unstructured.Unstructured) *fakeDryRunCluster {
 		return &fakeDryRunCluster{cluster: &cluster{objects: live}, resources: anything}
 	}
 	order := []string{
-		"create CustomResourceDefinition buckets.cloud.example.org",
-		"create Namespace team-a",
-		"create Composition orders for CompositionRevision orders-1a2b3c",
-		"create CompositionRevision orders-1a2b3c for XOrder x",
-		"create CompositeResourceDefinition xorders.example.org for XOrder x",
-		"hold XOrder x for Bucket b",
-		"hold Bucket b for Secret team-a/s",
-		"create Secret team-a/s",
-		"hold OrderClaim team-a/c",
+		"create CustomResourceDefinition buckets.cloud.example.org", "create Namespace team-a", "create Composition orders for CompositionRevision orders-1a2b3c",
+		"create CompositionRevision orders-1a2b3c for XOrder x", "create CompositeResourceDefinition xorders.example.org for XOrder x",
+		"hold XOrder x for Bucket b", "hold Bucket b for Secret team-a/s", "create Secret team-a/s", "hold OrderClaim team-a/c",
 	}
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason  string
 		backup  []*unstructured.Unstructured
 		cluster *fakeDryRunCluster
 		mapping map[string]string
 		want    []string
 	}{
-		"Nowhere": {
-			reason: "The dry run orders owners first and holds objects that Crossplane reconciles.", backup: s.all(), want: order,
-		},
-		"Empty": {
-			reason: "An empty cluster gives the same plan as no cluster.", backup: s.all(), cluster: everything(), want: order,
-		},
-		"Full": {
-			reason: "The restore leaves live objects as they are.", backup: s.all(), cluster: everything(s.all()...), want: []string{
-				"exists CustomResourceDefinition buckets.cloud.example.org",
-				"exists Namespace team-a",
-				"exists Composition orders for CompositionRevision orders-1a2b3c",
-				"exists CompositionRevision orders-1a2b3c for XOrder x",
-				"exists CompositeResourceDefinition xorders.example.org for XOrder x",
-				"exists XOrder x for Bucket b",
-				"exists Bucket b for Secret team-a/s",
-				"exists Secret team-a/s",
-				"exists OrderClaim team-a/c",
-			},
-		},
+		"Nowhere": {reason: "The dry run orders owners first and holds objects that Crossplane reconciles.", backup: s.all(), want: order},
+		"Empty":   {reason: "An empty cluster gives the same plan as no cluster.", backup: s.all(), cluster: everything(), want: order},
+		"Live":    {reason: "The restore leaves a live object as it is.", backup: []*unstructured.Unstructured{s.crd}, cluster: everything(s.crd), want: []string{"exists CustomResourceDefinition buckets.cloud.example.org"}},
 		"Copy": {
-			reason: "An object in another namespace is a copy while the original is live.", backup: []*unstructured.Unstructured{xptest.XRV2("m")},
-			cluster: everything(xptest.XRV2("m")), mapping: map[string]string{xptest.Namespace: "copy"}, want: []string{"clone Order team-a/m in copy"},
-		},
-		"Moved": {
-			reason: "An object in another namespace is no copy if the original is gone.", backup: []*unstructured.Unstructured{xptest.XRV2("m"), s.all()[0]},
-			cluster: everything(), mapping: map[string]string{xptest.Namespace: "copy"}, want: []string{"create Namespace team-a", "hold Order team-a/m in copy"},
+			reason: "An object in another namespace is a copy while the original is live.", backup: []*unstructured.Unstructured{xptest.XRV2("m"), team},
+			cluster: everything(xptest.XRV2("m"), xptest.Object("v1", "Namespace", "", "copy")), mapping: toCopy(),
+			want: []string{"exists Namespace team-a", "clone Order team-a/m in copy"},
 		},
 		"Unserved": {
 			reason: "An unserved kind without a CRD in the backup cannot come back, and no object waits for it.", backup: []*unstructured.Unstructured{s.xr, s.mr, s.crd},
 			cluster: &fakeDryRunCluster{cluster: live(), resources: unserved},
-			want: []string{
-				"refuse CustomResourceDefinition buckets.cloud.example.org", "hold Bucket b", "refuse XOrder x",
-			},
+			want:    []string{"refuse CustomResourceDefinition buckets.cloud.example.org", "hold Bucket b", "refuse XOrder x"},
 		},
 		"TerminatingXRD": {
 			reason: "A terminating XRD would delete its claims, XRs and their resources, so none come back.", backup: []*unstructured.Unstructured{s.claim, s.xr, s.mr},
@@ -221,21 +208,13 @@ func TestDryRun(t *testing.T) {
 			reason: "A live object that is being deleted does not replace the one in the backup.", backup: []*unstructured.Unstructured{xptest.MR("b")},
 			cluster: everything(xptest.MR("b", xptest.Deleting())), want: []string{"refuse Bucket b"},
 		},
-		"Reconciled": {
-			reason: "A reconciled XR must not get a resource that it does not list.", backup: []*unstructured.Unstructured{s.mr},
-			cluster: everything(xptest.XR("x", xptest.Refs())), want: []string{"refuse Bucket b"},
-		},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			var cluster DryRunCluster
 			if tc.cluster != nil {
 				cluster = tc.cluster
 			}
-			results, err := dryRunResults(t.Context(), packed(t, tc.backup...), cluster, restoreOf(tc.mapping))
-			if err != nil {
-				t.Fatal(err)
-			}
+			results := dryRunOf(t, cluster, restoreOf(tc.mapping), tc.backup...)
 			if diff := cmp.Diff(tc.want, resultLines(results)); diff != "" {
 				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
 			}
@@ -254,60 +233,31 @@ func TestDryRun(t *testing.T) {
 // A user who has installed the provider need only activate the kind.
 func TestDryRunOfInactiveKinds(t *testing.T) {
 	const definition = "buckets.cloud.example.org"
-	cases := map[string]struct {
-		reason   string
-		inactive map[string]string
-		want     string
-	}{
-		"Inactive": {
-			reason: "The cluster has the definition that activates the kind.", inactive: map[string]string{xptest.ManagedKind: definition},
-			want: "the cluster does not serve cloud.example.org/v1alpha1, Kind=Bucket, because its ManagedResourceDefinition " + definition + " is not active; " +
-				xp.HowToActivate(definition) + ". Then restore again [KindNotActive]",
-		},
-		"Absent": {
-			reason: "The cluster has no definition of the kind.", inactive: map[string]string{"Database": definition},
-			want: "the cluster does not serve cloud.example.org/v1alpha1, Kind=Bucket, and its CRD is not in the backup. Install its XRD or provider, then restore again [KindNotServed]",
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			results, err := dryRunResults(t.Context(), packed(t, xptest.MR("b")), &fakeDryRunCluster{cluster: live(), resources: unserved, inactive: tc.inactive}, restoreOf(nil))
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := report.Outcome{Action: report.Refuse, Reason: tc.want}
-			if len(results) != 1 || results[0].Outcome.Action != want.Action || results[0].Outcome.Reason != want.Reason || results[0].Outcome.Code == "" {
-				t.Errorf("%s\ngot %+v", tc.reason, results)
-			}
-		})
+	for name, want := range map[string]reason.Code{xptest.ManagedKind: reason.KindNotActive, "Database": reason.KindNotServed} {
+		cluster := &fakeDryRunCluster{cluster: live(), resources: unserved, inactive: map[string]string{name: definition}}
+		got := dryRunOf(t, cluster, restoreOf(nil), xptest.MR("b"))[0].Outcome
+		if got.Action != report.Refuse || got.Code != want || strings.Contains(got.Reason, xp.HowToActivate(definition)) != (want == reason.KindNotActive) {
+			t.Errorf("got %+v, want %s", got, want)
+		}
 	}
 }
 
 func TestDryRunOfForbiddenKinds(t *testing.T) {
-	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errAPI)
-	results, err := dryRunResults(t.Context(), packed(t, xptest.Object("v1", "ConfigMap", "team-a", "c")), &fakeDryRunCluster{cluster: failingCluster(refused), resources: anything}, restoreOf(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := report.Outcome{Action: report.Create, Reason: "you may not read whether it exists [NotRead]"}
-	if len(results) != 1 || results[0].Outcome != want {
-		t.Errorf("A backup can have objects that the user may not read; got %+v", results)
+	refused := failingCluster(apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errAPI))
+	results := dryRunOf(t, &fakeDryRunCluster{cluster: refused, resources: anything}, restoreOf(nil), xptest.Object("v1", "ConfigMap", "team-a", "c"))
+	if got := results[0].Outcome; got.Action != report.Create || !strings.Contains(got.Reason, "[NotRead]") {
+		t.Errorf("A backup can have objects that the user may not read; got %+v", got)
 	}
 }
 
 func TestDryRunErrors(t *testing.T) {
 	s := newShop()
-	cases := map[string]*fakeDryRunCluster{
-		"Cluster":   {cluster: failingCluster(errAPI), resources: anything},
-		"Discovery": {cluster: live(), resources: failing},
-		"Settings":  {cluster: &cluster{configErr: errAPI}, resources: anything},
-	}
-	for name, cluster := range cases {
-		t.Run(name, func(t *testing.T) {
-			if _, err := dryRunResults(t.Context(), packed(t, s.all()...), cluster, restoreOf(nil)); !errors.Is(err, errAPI) {
-				t.Errorf("An unreadable cluster must give an error, not refusals; got %v", err)
-			}
-		})
+	for _, cluster := range []*fakeDryRunCluster{
+		{cluster: failingCluster(errAPI), resources: anything}, {cluster: live(), resources: failing}, {cluster: &cluster{configErr: errAPI}, resources: anything},
+	} {
+		if _, err := dryRunResults(t.Context(), packed(t, s.all()...), cluster, restoreOf(nil)); !errors.Is(err, errAPI) {
+			t.Errorf("An unreadable cluster must give an error, not refusals; got %v", err)
+		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -349,5 +299,39 @@ func TestDryRunOfUnconvertedKinds(t *testing.T) {
 		if named := strings.Contains(f.Outcome.Reason, errDown.Error()); named != (f.Item.Kind == xptest.ManagedKind) {
 			t.Errorf("%s: %s", f.Item, f.Outcome.Reason)
 		}
+	}
+}
+
+// An untrusted backup decides how long a chain of owners is, and must not decide the depth of the
+// stack.
+func TestDryRunOfAChain(t *testing.T) {
+	depth := func(t *testing.T, length int) int {
+		t.Helper()
+		var chain []*unstructured.Unstructured
+		name := func(n int) string { return fmt.Sprintf("x%05d", n) }
+		for n := range length {
+			chain = append(chain, xptest.XR(name(n), xptest.ControlledBy(xptest.XR(name(n+1))), xptest.NeverComposed()))
+		}
+		deepest := 0
+		stack := make([]uintptr, 100_000)
+		cluster := &fakeDryRunCluster{cluster: &cluster{}, resources: func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+			deepest = max(deepest, runtime.Callers(0, stack))
+
+			return anything(gvk)
+		}}
+		results := dryRunOf(t, cluster, restoreOf(nil), chain...)
+		if len(results) != length {
+			t.Fatalf("got %d results for %d items", len(results), length)
+		}
+		for i, f := range results {
+			if want := name(length - 1 - i); f.Item.Name != want || (f.For == nil) != (i == length-1) {
+				t.Errorf("result %d is that of %s for %v, want %s: an owner must come before its objects", i, f.Item, f.For, want)
+			}
+		}
+
+		return deepest
+	}
+	if short, long := depth(t, 2), depth(t, 300); short != long {
+		t.Errorf("the dry run of a chain of 300 is %d calls deep, and that of 2 is %d", long, short)
 	}
 }

@@ -8,11 +8,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -258,5 +261,80 @@ func checkKept(t *testing.T, original, u *unstructured.Unstructured, mapped bool
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s must come back unchanged\n-want, +got:\n%s", xp.String(original), diff)
+	}
+}
+
+// Velero looks for a requested item by a path made of its name, and creates what is there in the
+// requested namespace.
+func TestOrderRequestsNoPaths(t *testing.T) {
+	const elsewhere = "../team-b/password"
+	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: elsewhere, UID: "u", Controller: ptr.To(true)}
+	target := func(name string) map[string]any {
+		return map[string]any{"apiVersion": "v1", "kind": "Secret", "resourceRef": map[string]any{"name": name}}
+	}
+	secret := xptest.With(xptest.Secret("s"), func(u *unstructured.Unstructured) { u.SetName(elsewhere) })
+	xr := map[string]any{"apiVersion": xptest.LegacyVersion, "kind": xptest.LegacyKind, "name": "../x"}
+	malformed := warned(reason.Malformed)
+	runOrders(t, map[string]orderCase{
+		"Owner": {item: xptest.NamespacedMR("b", xptest.OwnedBy(owner), xptest.Labelled(xp.LabelComposite, "x")), want: malformed},
+		"User": {
+			item: xptest.Object(xp.GroupProtection+"/v1beta1", "Usage", xptest.Namespace, "u", xptest.Field(target("mine"), "spec", "of"),
+				xptest.Field(target(elsewhere), "spec", "by")),
+			want: ordering{First: []velero.ResourceIdentifier{id("", "secrets", xptest.Namespace, "mine")}, Warned: malformed.Warned},
+		},
+		"Composed": {item: xptest.XRV2("x", xptest.RestoreFirst(), xptest.Refs(secret)), spec: velerov1.RestoreSpec{LabelSelector: &metav1.LabelSelector{}}, want: malformed},
+		"XR":       {item: xptest.Claim("o", xptest.Field(xr, "spec", "resourceRef")), want: malformed},
+		"Composition": {
+			item: xptest.XRV2("x", xptest.NeverComposed(), xptest.Field(map[string]any{"name": ".."}, "spec", "crossplane", "compositionRef")),
+			want: ordering{First: []velero.ResourceIdentifier{id(xp.GroupAPIExtensions, "compositeresourcedefinitions", "", "orders.example.org")}, Warned: malformed.Warned},
+		},
+		"Tree": {item: xptest.Claim("o", xptest.RestoreFirst("secrets/../password", "secrets/team-a/..")), want: warned(reason.Malformed, reason.Malformed)},
+	})
+}
+
+// An XR with unreadable references is in the backup as it was. Without its references, it is
+// unknown when it may be reconciled.
+func TestUnreadableRefsAreNotRestored(t *testing.T) {
+	young := xptest.Without("metadata", "finalizers")
+	for name, xr := range map[string]*unstructured.Unstructured{
+		"Legacy": xptest.XR("x"), "Young": xptest.XR("x", young), "Modern": xptest.XRV2("m"), "YoungModern": xptest.XRV2("m", young),
+		"Composed": xptest.XR("x", xptest.ControlledBy(xptest.XR("parent"))),
+	} {
+		path := []string{"spec", "resourceRefs"}
+		if xr.GetKind() == xptest.ModernKind {
+			path = []string{"spec", "crossplane", "resourceRefs"}
+		}
+		for _, refs := range []any{int64(7), map[string]any{}, []any{int64(1)}, []any{map[string]any{"name": "b"}}} {
+			item := xptest.With(xr, xptest.Field(refs, path...))
+			for _, settings := range []map[string]string{nil, {"hold": "none"}, {"hold": "all"}} {
+				got := adopt(t, &cluster{config: settings}, item, restoreOf(nil))
+				if got.object != nil || got.err == nil || !strings.Contains(got.err.Error(), xp.String(item)) || !strings.Contains(got.err.Error(), "cannot read") {
+					t.Errorf("%s: the settings %v give %v; got error %v, want one that names the item", name, settings, got.object, got.err)
+				}
+			}
+		}
+	}
+}
+
+// This plugin must not write what it can't read: the rest of the field would be lost.
+func TestAdoptRefusesWhatIsOfTheWrongType(t *testing.T) {
+	for name, tc := range map[string]struct {
+		item *unstructured.Unstructured
+		want string
+	}{
+		"Annotations": {item: xptest.XR("x", xptest.JSON(`{"metadata":{"annotations":{"crossplane.io/external-name":7}}}`)), want: "its annotations are not all strings"},
+		"Owners":      {item: xptest.MR("b", xptest.JSON(`{"metadata":{"ownerReferences":[{},7]}}`)), want: "its ownerReferences are not a list of objects"},
+		"Policy":      {item: xptest.XR("x", xptest.JSON(`{"spec":{"compositionUpdatePolicy":7}}`)), want: "cannot set the composition update policy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := adopt(t, live(), tc.item, restoreOf(nil))
+			if got.err == nil || !strings.Contains(got.err.Error(), tc.want) || !strings.Contains(got.err.Error(), xp.String(tc.item)) {
+				t.Errorf("got error %v, want one that names %s with %q", got.err, xp.String(tc.item), tc.want)
+			}
+		})
+	}
+	thing := xptest.Object("example.org/v1", "Thing", xptest.Namespace, "t", xptest.JSON(`{"metadata":{"annotations":{"a":7}}}`))
+	if got := adopt(t, live(), thing, restoreOf(nil)); got.err != nil || got.object != nil {
+		t.Errorf("only the API server refuses objects outside Crossplane; got %v, %v", got.object, got.err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -50,6 +51,14 @@ func planFor(p adoption.Plan) map[xp.ID]adoption.Plan {
 	return map[xp.ID]adoption.Plan{xp.RefTo(xptest.XR("x")).ID(): p}
 }
 
+func texts(all ...string) (messages []reason.Message) {
+	for _, text := range all {
+		messages = append(messages, reason.Message{Text: text})
+	}
+
+	return messages
+}
+
 func pollWith(w *fakeAdopter) *Adopt { return pollIn(live(), w) }
 
 func pollIn(c *cluster, w *fakeAdopter) *Adopt {
@@ -62,102 +71,64 @@ func pollIn(c *cluster, w *fakeAdopter) *Adopt {
 
 func TestProgress(t *testing.T) {
 	began := metav1.NewTime(at(0)())
-	base := velero.OperationProgress{OperationUnits: "composed resources", Updated: at(30)(), Started: began.Time}
-	with := func(change func(*velero.OperationProgress)) velero.OperationProgress {
-		p := base
-		change(&p)
-
-		return p
+	progress := func(completed bool, adopted, total int64, description string) velero.OperationProgress {
+		return velero.OperationProgress{
+			Completed: completed, NCompleted: adopted, NTotal: total, Description: description,
+			OperationUnits: "composed resources", Updated: at(30)(), Started: began.Time,
+		}
 	}
-	type want struct {
-		Progress velero.OperationProgress
-		Err      string
-	}
-	cases := map[string]struct {
-		reason  string
-		id      string
-		adopter *fakeAdopter
-		want    want
+	failed := progress(true, 0, 0, "0 of 0 composed resources adopted")
+	failed.Err = "it was not restored"
+	for name, tc := range map[string]struct {
+		reason string
+		plan   adoption.Plan
+		err    error
+		want   velero.OperationProgress
 	}{
 		"Waiting": {
-			reason: "The description names the objects that the XR waits for.", id: operation,
-			adopter: &fakeAdopter{plans: planFor(adoption.Plan{Adopted: 1, Total: 2, Waiting: []reason.Message{{Text: "Bucket b: it was not restored"}}})},
-			want: want{Progress: with(func(p *velero.OperationProgress) {
-				p.NCompleted, p.NTotal, p.Description = 1, 2, "1 of 2 composed resources adopted; waiting for Bucket b: it was not restored"
-			})},
+			reason: "The description names the objects that the XR waits for.", plan: adoption.Plan{Adopted: 1, Total: 2, Waiting: texts("Bucket b: it was not restored")},
+			want: progress(false, 1, 2, "1 of 2 composed resources adopted; waiting for Bucket b: it was not restored"),
 		},
 		"Done": {
-			reason: "Each composed resource is adopted, so the operation is complete.", id: operation, adopter: &fakeAdopter{plans: planFor(adoption.Plan{Done: true, Adopted: 2, Total: 2})},
-			want: want{Progress: with(func(p *velero.OperationProgress) {
-				p.Completed, p.NCompleted, p.NTotal, p.Description = true, 2, 2, "2 of 2 composed resources adopted"
-			})},
+			reason: "Each composed resource is adopted, so the operation is complete.", plan: adoption.Plan{Done: true, Adopted: 2, Total: 2},
+			want: progress(true, 2, 2, "2 of 2 composed resources adopted"),
 		},
-		"Failed": {
-			reason:  "Waiting cannot solve this, so the operation fails with the reason.",
-			id:      operation,
-			adopter: &fakeAdopter{plans: planFor(adoption.Plan{Failed: reason.Message{Text: "it was not restored"}})},
-			want: want{Progress: with(func(p *velero.OperationProgress) {
-				p.Completed, p.Err, p.Description = true, "it was not restored", "0 of 0 composed resources adopted"
-			})},
-		},
+		"Failed": {reason: "Waiting cannot solve this, so the operation fails with the reason.", plan: adoption.Plan{Failed: texts("it was not restored")[0]}, want: failed},
 		"Quarantine": {
-			reason: "The restore must not wait for a user to end the quarantine.", id: operation, adopter: &fakeAdopter{plans: planFor(adoption.Plan{Total: 2, Quarantine: reason.Message{Text: "in quarantine"}})},
-			want: want{Progress: with(func(p *velero.OperationProgress) { p.Completed, p.NTotal, p.Description = true, 2, "in quarantine" })},
+			reason: "The restore must not wait for a user to end the quarantine.", plan: adoption.Plan{Total: 2, Quarantine: texts("in quarantine")[0]},
+			want: progress(true, 0, 2, "in quarantine"),
 		},
 		"QuarantineOfAPart": {
-			reason: "A composed resource in quarantine must not delay the restore either.", id: operation,
-			adopter: &fakeAdopter{plans: planFor(adoption.Plan{Adopted: 1, Total: 2, Quarantine: reason.Message{Text: "b is in quarantine"}, Waiting: []reason.Message{{Text: "b is in quarantine"}}})},
-			want: want{Progress: with(func(p *velero.OperationProgress) {
-				p.Completed, p.NCompleted, p.NTotal, p.Description = true, 1, 2, "1 of 2 composed resources adopted; waiting for b is in quarantine"
-			})},
+			reason: "A composed resource in quarantine must not delay the restore either.",
+			plan:   adoption.Plan{Adopted: 1, Total: 2, Quarantine: texts("b is in quarantine")[0], Waiting: texts("b is in quarantine")},
+			want:   progress(true, 1, 2, "1 of 2 composed resources adopted; waiting for b is in quarantine"),
 		},
 		"QuarantineMoving": {
-			reason: "The restore waits for the parts that can be adopted without a user.", id: operation,
-			adopter: &fakeAdopter{plans: planFor(adoption.Plan{Total: 2, Quarantine: reason.Message{Text: "b is in quarantine"}, Waiting: []reason.Message{{Text: "b is in quarantine"}, {Text: "c"}}, Moving: true})},
-			want: want{Progress: with(func(p *velero.OperationProgress) {
-				p.NTotal, p.Description = 2, "0 of 2 composed resources adopted; waiting for b is in quarantine; c"
-			})},
+			reason: "The restore waits for the parts that can be adopted without a user.",
+			plan:   adoption.Plan{Total: 2, Quarantine: texts("b is in quarantine")[0], Waiting: texts("b is in quarantine", "c"), Moving: true},
+			want:   progress(false, 0, 2, "0 of 2 composed resources adopted; waiting for b is in quarantine; c"),
 		},
 		"Ready": {
-			reason: "A user releases it, so the restore does not wait.", id: operation,
-			adopter: &fakeAdopter{plans: planFor(adoption.Plan{Adopted: 1, Total: 1, Ready: true, Waiting: []reason.Message{{Text: "XOrder x: it is ready"}}})},
-			want: want{Progress: with(func(p *velero.OperationProgress) {
-				p.Completed, p.NCompleted, p.NTotal, p.Description = true, 1, 1, "1 of 1 composed resources adopted; waiting for XOrder x: it is ready"
-			})},
+			reason: "A user releases it, so the restore does not wait.", plan: adoption.Plan{Adopted: 1, Total: 1, Ready: true, Waiting: texts("XOrder x: it is ready")},
+			want: progress(true, 1, 1, "1 of 1 composed resources adopted; waiting for XOrder x: it is ready"),
 		},
 		"TemporaryError": {
-			reason: "Velero fails an operation on a Go error, so a temporary error becomes a description.", id: operation, adopter: &fakeAdopter{err: errAPI},
-			want: want{Progress: with(func(p *velero.OperationProgress) { p.Description = "trying again: " + errAPI.Error() })},
+			reason: "Velero fails an operation on a Go error, so a temporary error becomes a description.", err: errAPI,
+			want: progress(false, 0, 0, "trying again: "+errAPI.Error()),
 		},
-		"Unknown": {
-			reason: "An XR without a plan is not done.", id: operation, adopter: &fakeAdopter{},
-			want: want{Progress: with(func(p *velero.OperationProgress) { p.Description = "0 of 0 composed resources adopted" })},
-		},
-		"BadID": {
-			reason: "An unreadable ID stays unreadable, so the operation fails.", id: "x", adopter: &fakeAdopter{},
-			want: want{Progress: base, Err: `cannot read the operation ID "x" as "Kind.version.group/namespace/name"`},
-		},
-	}
-	for name, tc := range cases {
+		"Unknown": {reason: "An XR without a plan is not done.", want: progress(false, 0, 0, "0 of 0 composed resources adopted")},
+	} {
 		t.Run(name, func(t *testing.T) {
 			restore := restoreOf(nil)
 			restore.Status.StartTimestamp = &began
-			p, err := pollWith(tc.adopter).Progress(tc.id, restore)
-			got := want{Progress: p}
-			if err != nil {
-				got.Err = err.Error()
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			got, err := pollWith(&fakeAdopter{plans: planFor(tc.plan), err: tc.err}).Progress(operation, restore)
+			if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
+				t.Errorf("%s\nerror %v, -want, +got:\n%s", tc.reason, err, diff)
 			}
 		})
 	}
-}
-
-func TestProgressOfARestoreThatHasNotBegun(t *testing.T) {
-	p, err := pollWith(&fakeAdopter{}).Progress(operation, restoreOf(nil))
-	if err != nil || !p.Started.IsZero() {
-		t.Errorf("Started must be zero until Velero sets the start time; got %v, %v", p.Started, err)
+	if _, err := pollWith(&fakeAdopter{}).Progress("x", restoreOf(nil)); err == nil {
+		t.Error("an operation must fail if its ID can't be read")
 	}
 }
 
@@ -175,129 +146,49 @@ func TestProgressSelectsByALabelThatLabelsCanHave(t *testing.T) {
 }
 
 func TestDescribe(t *testing.T) {
-	cases := map[string]struct {
-		reason string
-		plan   adoption.Plan
-		want   string
-	}{
-		"Nothing": {reason: "While Crossplane adopts, a count is enough.", plan: adoption.Plan{Adopted: 3, Total: 4}, want: "3 of 4 composed resources adopted"},
-		"Remarks": {
-			reason: "The description keeps the remarks after the end.",
-			plan:   adoption.Plan{Done: true, Remarks: []reason.Message{{Text: "XOrder x can't be reconciled"}}},
-			want:   "0 of 0 composed resources adopted; XOrder x can't be reconciled",
-		},
-		"Held": {
-			reason: "While the XR is held nothing is adopted, as validate says too.",
-			plan:   adoption.Plan{Held: true, Adopted: 3, Total: 3, Waiting: []reason.Message{{Text: "a"}}}, want: "3 of 3 composed resources ready to be adopted; waiting for a",
-		},
-		"Done": {
-			reason: "A complete plan no longer waits for anything.",
-			plan:   adoption.Plan{Done: true, Adopted: 2, Total: 2, Waiting: []reason.Message{{Text: "a"}}}, want: "2 of 2 composed resources adopted",
-		},
-		"DoneWithNothing": {reason: "An MR or a claim composes no resources, so a count is useless.", plan: adoption.Plan{Done: true}, want: "not held"},
-		"Few": {
-			reason: "The description lists a few reasons in full.",
-			plan:   adoption.Plan{Waiting: []reason.Message{{Text: "a"}, {Text: "b"}, {Text: "c"}}}, want: "waiting for a; b; c",
-		},
-		"Many": {
-			reason: "The description counts reasons that do not fit.",
-			plan:   adoption.Plan{Waiting: []reason.Message{{Text: "a"}, {Text: "b"}, {Text: "c"}, {Text: "d"}, {Text: "e"}}}, want: "waiting for a; b; c; and 2 more",
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, describe(tc.plan)); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
-		})
+	for want, plan := range map[string]adoption.Plan{
+		"0 of 0 composed resources adopted; a":                         {Done: true, Remarks: texts("a")},
+		"0 of 1 composed resources adopted; waiting for w; a; b":       {Total: 1, Waiting: texts("w"), Remarks: texts("a", "b")},
+		"3 of 3 composed resources ready to be adopted; waiting for a": {Held: true, Adopted: 3, Total: 3, Waiting: texts("a")},
+		"2 of 2 composed resources adopted":                            {Done: true, Adopted: 2, Total: 2, Waiting: texts("a")},
+		"not held":                                                     {Done: true},
+		"waiting for a; b; c; and 2 more":                              {Waiting: texts("a", "b", "c", "d", "e")},
+	} {
+		if got := describe(plan); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }
 
 func TestCancel(t *testing.T) {
 	const stopped = "XOrder x: the Restore velero/monday stopped waiting: "
-	type want struct {
-		GaveUp []string
-		Asked  int
-		Err    error
-	}
-	cases := map[string]struct {
-		reason  string
-		adopter *fakeAdopter
-		want    want
-	}{
-		"Waiting": {
-			reason:  "Cancel gives the reason of the last poll and takes no step.",
-			adopter: &fakeAdopter{plans: planFor(adoption.Plan{Total: 1, Waiting: []reason.Message{{Text: "Bucket b: it was not restored"}}})},
-			want:    want{GaveUp: []string{stopped + "0 of 1 composed resources adopted; waiting for Bucket b: it was not restored"}, Asked: 1},
-		},
-		"API": {
-			reason: "Without an answer from the API server Cancel explains the hold with known facts.", adopter: &fakeAdopter{err: errAPI},
-			want: want{GaveUp: []string{stopped + "the API server did not answer"}, Asked: 1, Err: errAPI},
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			a := pollWith(tc.adopter)
-			if _, err := a.Progress(operation, restoreOf(nil)); err != nil {
-				t.Fatal(err)
-			}
-			err := a.Cancel(operation, restoreOf(nil))
-			got := want{Asked: len(tc.adopter.asked), Err: err}
-			for _, g := range tc.adopter.gaveUp {
-				got.GaveUp = append(got.GaveUp, g[:min(len(g), strings.Index(g+",", ","))])
-			}
-			if diff := cmp.Diff(tc.want, got, cmpopts.EquateErrors()); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
-		})
+	for want, w := range map[string]*fakeAdopter{
+		"0 of 1 composed resources adopted": {plans: planFor(adoption.Plan{Total: 1})},
+		"the API server did not answer":     {err: errAPI},
+	} {
+		a := pollWith(w)
+		if _, err := a.Progress(operation, restoreOf(nil)); err != nil {
+			t.Fatal(err)
+		}
+		err := a.Cancel(operation, restoreOf(nil))
+		if diff := cmp.Diff([]string{stopped + want}, w.gaveUp); diff != "" || len(w.asked) != 1 || !errors.Is(err, w.err) {
+			t.Errorf("it must explain the hold with what is known, and take no step: asked %v, error %v, -want, +got:\n%s", w.asked, err, diff)
+		}
 	}
 	if err := pollWith(&fakeAdopter{}).Cancel("?", restoreOf(nil)); err == nil {
 		t.Error("want an error for an unreadable ID")
 	}
 }
 
-// After a poll, Cancel reports what the poll has found, and takes no further step.
-func TestCancelTakesNoStepAfterAPoll(t *testing.T) {
-	w := &fakeAdopter{plans: planFor(adoption.Plan{Total: 1})}
-	a := pollWith(w)
-	if _, err := a.Progress(operation, restoreOf(nil)); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(a.Cancel(operation, restoreOf(nil))); err != nil || len(w.asked) != 1 {
-		t.Errorf("error %v, asked %v", err, w.asked)
-	}
-}
-
-func TestAdoptIsReadyAtOnce(t *testing.T) {
-	if ready, err := pollWith(&fakeAdopter{}).AreAdditionalItemsReady(nil, nil); !ready || err != nil {
-		t.Errorf("Velero must not wait; got %v, %v", ready, err)
-	}
-}
-
 func TestOperationID(t *testing.T) {
-	cases := map[string]struct {
-		reason string
-		ref    xp.Ref
-		want   string
-	}{
-		"Cluster": {reason: "The ID of a cluster-scoped XR has an empty namespace.", ref: xp.Ref{APIVersion: "example.org/v1", Kind: "X", Name: "a"}, want: "X.v1.example.org//a"},
-		"Namespaced": {
-			reason: "The ID of a namespaced XR or a claim has its namespace.",
-			ref:    xp.Ref{APIVersion: "a.b.example.org/v1beta1", Kind: "X", Namespace: "n", Name: "a.b"}, want: "X.v1beta1.a.b.example.org/n/a.b",
-		},
-		"Core": {reason: "The core group has an empty name.", ref: xp.Ref{APIVersion: "v1", Kind: "X", Name: "a"}, want: "X.v1.//a"},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			id := operationID(tc.ref)
-			if diff := cmp.Diff(tc.want, id); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
-			got, err := parseOperationID(id)
-			if diff := cmp.Diff(tc.ref, got); err != nil || diff != "" {
-				t.Errorf("%s\nerror %v, -want, +read:\n%s", tc.reason, err, diff)
-			}
-		})
+	for want, r := range map[string]xp.Ref{
+		"X.v1.example.org//a":             {APIVersion: "example.org/v1", Kind: "X", Name: "a"},
+		"X.v1beta1.a.b.example.org/n/a.b": {APIVersion: "a.b.example.org/v1beta1", Kind: "X", Namespace: "n", Name: "a.b"},
+		"X.v1.//a":                        {APIVersion: "v1", Kind: "X", Name: "a"},
+	} {
+		if got, err := parseOperationID(operationID(r)); operationID(r) != want || got != r || err != nil {
+			t.Errorf("got %s, read as %v, error %v, want %s", operationID(r), got, err, want)
+		}
 	}
 	for _, id := range []string{"", "/", "//", "X/n/a", "X.v1/n/a", "X.v1.g/n/", "X.v1.g/n", "X.v1.g/n/a/b"} {
 		if ref, err := parseOperationID(id); err == nil {
@@ -327,4 +218,149 @@ func FuzzOperationID(f *testing.F) {
 			t.Errorf("%q: error %v, -read, +read again:\n%s", id, err, diff)
 		}
 	})
+}
+
+// One observation serves all operations of a round; the next round observes again.
+func TestProgressObservesOncePerRound(t *testing.T) {
+	x, y, z := xptest.XR("x"), xptest.XR("y"), xptest.XR("z")
+	w := &fakeAdopter{plans: map[xp.ID]adoption.Plan{
+		xp.RefTo(x).ID(): {Total: 1}, xp.RefTo(y).ID(): {Total: 2, Adopted: 1},
+	}}
+	a := pollWith(w)
+	poll := func(seconds int, name string, total int64) {
+		t.Helper()
+		a.now = at(seconds)
+		p, err := a.Progress("XOrder.v1alpha1.example.org//"+name, restoreOf(nil))
+		if err != nil || p.NTotal != total {
+			t.Errorf("at %d s, %s: got total %d, error %v; want total %d", seconds, name, p.NTotal, err, total)
+		}
+	}
+	const selector = "velero.io/restore-name=monday "
+	poll(30, "x", 1)
+	poll(30, "y", 2)
+	poll(34, "x", 1)
+	if diff := cmp.Diff([]string{selector + "XOrder x"}, w.asked); diff != "" {
+		t.Errorf("one read must serve all operations of a poll: -want, +asked:\n%s", diff)
+	}
+
+	w.plans = map[xp.ID]adoption.Plan{xp.RefTo(z).ID(): {Total: 3}}
+	poll(34, "z", 3)
+	poll(34, "x", 1)
+	if diff := cmp.Diff([]string{selector + "XOrder x", selector + "XOrder z"}, w.asked); diff != "" {
+		t.Errorf("an unrelated operation needs its own read and must keep the earlier results: -want, +asked:\n%s", diff)
+	}
+
+	w.plans = map[xp.ID]adoption.Plan{xp.RefTo(x).ID(): {Total: 4}}
+	poll(38, "x", 1)
+	poll(43, "x", 4)
+	if len(w.asked) != 3 {
+		t.Errorf("a poll after 5 s must read again; asked %v", w.asked)
+	}
+}
+
+// An object whose hold another writer may have removed is observed for its own operation only.
+func TestProgressObservesUnproven(t *testing.T) {
+	w := &fakeAdopter{plans: planFor(adoption.Plan{Done: true, Unproven: true})}
+	a := pollWith(w)
+	progress := func() velero.OperationProgress {
+		t.Helper()
+		p, err := a.Progress(operation, restoreOf(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return p
+	}
+	if _, err := a.Progress("XOrder.v1alpha1.example.org//y", restoreOf(nil)); err != nil {
+		t.Fatal(err)
+	}
+	w.plans = planFor(adoption.Plan{Failed: reason.Message{Text: "it has lost something"}, Lost: true})
+	if p := progress(); p.Err != "it has lost something" || !p.Completed || len(w.asked) != 2 {
+		t.Errorf("the poll must report the lost hold; got %+v, asked %v", p, w.asked)
+	}
+	w.plans = planFor(adoption.Plan{Done: true, Unproven: true})
+	if _, err := a.Progress("XOrder.v1alpha1.example.org//z", restoreOf(nil)); err != nil {
+		t.Fatal(err)
+	}
+	if p := progress(); p.Err != "it has lost something" || len(w.asked) != 3 {
+		t.Errorf("a later poll must keep the failure; got %+v, asked %v", p, w.asked)
+	}
+}
+
+// A round of many operations can take longer than results last.
+func TestProgressObservesOnceForManyOperations(t *testing.T) {
+	w := &fakeAdopter{plans: planFor(adoption.Plan{Total: 1})}
+	a := pollWith(w)
+	for n := range 20 {
+		a.now = at(n)
+		if _, err := a.Progress(operation, restoreOf(nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(w.asked) != 1 {
+		t.Errorf("operations in quick succession must share one poll; asked %v", w.asked)
+	}
+}
+
+var errOdd = errors.New("there are two")
+
+func TestProgressTimesOut(t *testing.T) {
+	waiting := adoption.Plan{Adopted: 1, Total: 2, Waiting: []reason.Message{{Text: "Bucket b: it was not restored"}}, RestoredAt: at(0)()}
+	with := func(change func(p *adoption.Plan)) adoption.Plan {
+		p := waiting
+		change(&p)
+
+		return p
+	}
+	// A want is the result of a poll; Trying is what it tries again.
+	type want struct {
+		Completed, Failed, GaveUp bool
+		Trying                    error
+	}
+	over, waits := want{Completed: true, Failed: true, GaveUp: true}, want{}
+	for name, tc := range map[string]struct {
+		reason string
+		plan   adoption.Plan
+		// began is the second in which the restore began, -1 if it has not.
+		began             int
+		timeout           string
+		configErr, giveUp error
+		want              want
+	}{
+		"Over":       {reason: "The timeout has passed since the last object arrived.", plan: waiting, timeout: "20s", want: over},
+		"Before":     {reason: "The timeout has not passed yet.", plan: waiting, timeout: "31s", want: waits},
+		"None":       {reason: "Without the setting only Velero's own timeout applies.", plan: waiting, want: waits},
+		"LateObject": {reason: "The time starts at the last object.", plan: with(func(p *adoption.Plan) { p.RestoredAt = at(15)() }), timeout: "20s", want: waits},
+		"SecondRestore": {
+			reason: "Objects of an earlier restore get the full time of this one.", plan: with(func(p *adoption.Plan) { p.RestoredAt = at(0)().Add(-time.Hour) }),
+			began: 15, timeout: "20s", want: waits,
+		},
+		"Unknown":     {reason: "Without a start time it cannot pass.", plan: with(func(p *adoption.Plan) { p.RestoredAt = time.Time{} }), began: -1, timeout: "20s", want: waits},
+		"Done":        {reason: "A completed adoption counts even after it.", plan: with(func(p *adoption.Plan) { p.Done = true }), timeout: "20s", want: want{Completed: true}},
+		"GiveUpFails": {reason: "The plugin gives up only if it can record why.", plan: waiting, timeout: "20s", giveUp: errAPI, want: want{GaveUp: true, Trying: errAPI}},
+		"Unread":      {reason: "Adoption continues without the setting.", plan: waiting, configErr: errOdd, want: want{Trying: errOdd}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &fakeAdopter{plans: planFor(tc.plan), giveUpErr: tc.giveUp}
+			a := pollIn(&cluster{config: map[string]string{"adoption-timeout": tc.timeout}, configErr: tc.configErr}, w)
+			restore := restoreOf(nil)
+			if tc.began >= 0 {
+				began := metav1.NewTime(at(tc.began)())
+				restore.Status.StartTimestamp = &began
+			}
+			p, err := a.Progress(operation, restore)
+			got := want{Completed: p.Completed, Failed: strings.HasSuffix(p.Err, "release x [RestoreStopped]"), GaveUp: len(w.gaveUp) > 0}
+			if tc.want.Trying != nil && strings.HasSuffix(p.Description, ": "+tc.want.Trying.Error()) {
+				got.Trying = tc.want.Trying
+			}
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateErrors()); diff != "" || err != nil || !strings.HasPrefix(p.Description, "1 of 2 composed resources adopted") {
+				t.Errorf("%s\ngot %+v, error %v, -want, +got:\n%s", tc.reason, p, err, diff)
+			}
+			for _, why := range w.gaveUp {
+				if !strings.HasPrefix(why, "XOrder x: not adopted within 20s, the setting adoption-timeout of the Restore velero/monday: 1 of 2") {
+					t.Errorf("the mark must name the reason; got %s", why)
+				}
+			}
+		})
+	}
 }

@@ -2,6 +2,7 @@ package restoreitem
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -10,10 +11,12 @@ import (
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -22,8 +25,9 @@ import (
 type ordering struct {
 	First   []velero.ResourceIdentifier
 	Skipped bool
-	// Warned are the reasons, or else the ends of the warnings.
+	// Warned are the codes of the warnings, and what the filters leave out.
 	Warned []string
+	Err    error
 }
 
 type orderCase struct {
@@ -32,6 +36,8 @@ type orderCase struct {
 	// asked are earlier items of the same restore, which have requested others.
 	asked []*unstructured.Unstructured
 	spec  velerov1.RestoreSpec
+	// kinds are served if they are nil.
+	kinds kindsFn
 	want  ordering
 }
 
@@ -44,18 +50,26 @@ func runOrders(t *testing.T, cases map[string]orderCase) {
 			for _, u := range tc.asked {
 				requested.add(xptest.Claim("o"), u.GroupVersionKind().Group, u.GetName())
 			}
-			out, err := NewOrder(Crossplane(), kindsFn(served), log, Shared{Requested: requested}).Execute(inputFor(tc.item, &velerov1.Restore{Spec: tc.spec}))
-			if err != nil {
-				t.Fatal(err)
+			if tc.kinds == nil {
+				tc.kinds = served
+			}
+			before := tc.item.DeepCopy()
+			out, err := NewOrder(Crossplane(), tc.kinds, log, Shared{Requested: requested}).Execute(inputFor(tc.item, restoreWith(tc.spec)))
+			if diff := cmp.Diff(before, tc.item); diff != "" {
+				t.Errorf("the backed-up item was changed: %s", diff)
+			}
+			if err != nil || tc.want.Err != nil {
+				if err == nil || !errors.Is(tc.want.Err, errAny) && !errors.Is(err, tc.want.Err) {
+					t.Errorf("%s\ngot error %v", tc.reason, err)
+				}
+
+				return
 			}
 			got := ordering{First: out.AdditionalItems, Skipped: out.SkipRestore}
 			left := out.SkipRestore
 			for _, e := range hook.AllEntries() {
-				why := e.Message
-				if _, cause, ok := strings.Cut(why, " is not restored: "); ok {
-					why = cause
-				}
-				if _, items, ok := strings.Cut(why, " belongs with: "); ok {
+				why := fmt.Sprint(e.Data["reason"])
+				if _, items, ok := strings.Cut(e.Message, " belongs with: "); ok {
 					items, _, _ = strings.Cut(items, ". If the cluster")
 					why, left = "leaves out "+items, true
 				}
@@ -70,6 +84,16 @@ func runOrders(t *testing.T, cases map[string]orderCase) {
 			}
 		})
 	}
+}
+
+// warned returns the result for an item that comes after nothing, with warnings.
+func warned(codes ...reason.Code) ordering {
+	var got ordering
+	for _, c := range codes {
+		got.Warned = append(got.Warned, string(c))
+	}
+
+	return got
 }
 
 func xorder(name string) velero.ResourceIdentifier { return id("example.org", "xorders", "", name) }
@@ -93,9 +117,7 @@ func teamA() velerov1.RestoreSpec {
 func TestOrderRefusesForeignItems(t *testing.T) {
 	mine, theirs := xptest.Claim("o"), xptest.Claim("o", xptest.In("team-b"))
 	labelled := func(namespace string) xptest.Option { return xptest.Labelled(xp.LabelClaimNamespace, namespace) }
-	const nobodys = "it is cluster-scoped, and it is of no claim in the restored namespaces. To restore it, add --include-cluster-resources=true [ClusterScopedLeftOut]"
-	const anothers = "it is cluster-scoped, and it is of a claim in the namespace team-b. Restore that namespace, too [ClusterScopedLeftOut]"
-	refused := func(why string) ordering { return ordering{Skipped: true, Warned: []string{why}} }
+	refused := ordering{Skipped: true, Warned: []string{string(reason.ClusterScopedLeftOut)}}
 	withCluster := velerov1.RestoreSpec{IncludedNamespaces: []string{"team-a"}, IncludeClusterResources: ptr.To(true)}
 	cases := map[string]orderCase{
 		"XR": {
@@ -104,35 +126,23 @@ func TestOrderRefusesForeignItems(t *testing.T) {
 			want: ordering{First: []velero.ResourceIdentifier{bucketB()}},
 		},
 		"MR":               {reason: "Crossplane labels all resources of a claim's tree.", item: xptest.MR("b", labelled("team-a")), spec: teamA()},
-		"AnotherTenantsXR": {reason: "A claim can name any XR, so the XR must name the claim too.", item: xptest.XR("x", xptest.ClaimedBy(theirs)), spec: teamA(), want: refused(anothers)},
-		"AnotherTenantsMR": {reason: "A restored XR can name any MR, so the MR's labels decide.", item: xptest.MR("b", labelled("team-b")), spec: teamA(), want: refused(anothers)},
+		"AnotherTenantsXR": {reason: "A claim can name any XR, so the XR must name the claim too.", item: xptest.XR("x", xptest.ClaimedBy(theirs)), spec: teamA(), want: refused},
+		"AnotherTenantsMR": {reason: "A restored XR can name any MR, so the MR's labels decide.", item: xptest.MR("b", labelled("team-b")), spec: teamA(), want: refused},
 		"CopiedLabel": {
 			reason: "Crossplane writes an XR's claimRef, but a tenant can copy labels.",
-			item:   xptest.XR("x", xptest.ClaimedBy(theirs), labelled("team-a")), spec: teamA(), want: refused(anothers),
+			item:   xptest.XR("x", xptest.ClaimedBy(theirs), labelled("team-a")), spec: teamA(), want: refused,
 		},
-		"UnclaimedXR": {reason: "An XR without a claim belongs to the platform.", item: xptest.XR("x"), spec: teamA(), want: refused(nobodys)},
-		"UnclaimedMR": {reason: "An MR without a claim belongs to the platform.", item: xptest.MR("b"), spec: teamA(), want: refused(nobodys)},
-		"UnrelatedPackage": {
-			reason: "A package belongs to the platform.", item: xptest.Object("pkg.crossplane.io/v1", "Provider", "", "p"), spec: teamA(), want: refused(nobodys),
-		},
+		"UnclaimedXR": {reason: "An XR without a claim belongs to the platform.", item: xptest.XR("x"), spec: teamA(), want: refused},
 		"Namespaced":  {reason: "Velero filters namespaced items.", item: xptest.NamespacedMR("b"), spec: teamA()},
 		"Everything":  {reason: "A restore of everything leaves nothing out.", item: xptest.MR("b", labelled("team-b"))},
-		"Star":        {reason: "A star includes all namespaces.", item: xptest.MR("b"), spec: velerov1.RestoreSpec{IncludedNamespaces: []string{"*"}}},
 		"WithCluster": {reason: "The Restore asks for all cluster-scoped objects.", item: xptest.MR("b"), spec: withCluster},
-		"Glob": {
-			reason: "Velero allows globs.",
-			item:   xptest.MR("b", labelled("team-b")), spec: velerov1.RestoreSpec{IncludedNamespaces: []string{"team-*"}},
-		},
 		"Excluded": {
-			reason: "An exclusion takes precedence over an inclusion.", item: xptest.MR("b", labelled("team-b")), want: refused(anothers),
+			reason: "An exclusion takes precedence over an inclusion.", item: xptest.MR("b", labelled("team-b")), want: refused,
 			spec: velerov1.RestoreSpec{IncludedNamespaces: []string{"team-*"}, ExcludedNamespaces: []string{"team-b"}},
 		},
 		"ExcludedOnly": {
-			reason: "A restore that excludes a namespace restores the others only.", item: xptest.MR("b", labelled("team-b")), want: refused(anothers),
+			reason: "A restore that excludes a namespace restores the others only.", item: xptest.MR("b", labelled("team-b")), want: refused,
 			spec: velerov1.RestoreSpec{ExcludedNamespaces: []string{"team-b"}},
-		},
-		"ExcludedOther": {
-			reason: "A restore that excludes another namespace still has this one.", item: xptest.MR("b", labelled("team-b")), spec: velerov1.RestoreSpec{ExcludedNamespaces: []string{"team-c"}},
 		},
 	}
 	unasked := map[string]orderCase{}
@@ -156,25 +166,19 @@ func TestOrderRefusesForeignItems(t *testing.T) {
 // requests.
 func TestOrderSharesRequests(t *testing.T) {
 	theirs := xptest.XR("x", xptest.ClaimedBy(xptest.Claim("o", xptest.In("team-b"))))
-	restore := &velerov1.Restore{Spec: teamA()}
 	log, _ := logtest.NewNullLogger()
-	requested := &RequestedItems{}
-	mapper := kindsFn(served)
+	shared, restore := Shared{Requested: &RequestedItems{}}, restoreWith(teamA())
 	skipped := func(item *unstructured.Unstructured) bool {
 		t.Helper()
-		out, err := NewOrder(Crossplane(), mapper, log, Shared{Requested: requested}).Execute(inputFor(item, restore))
-		if err != nil {
-			t.Fatal(err)
-		}
 
-		return out.SkipRestore
+		return execute(t, newOrder(shared), item, restore).SkipRestore
 	}
 	if skipped(theirs) {
 		t.Error("an XR for which no item asked by name must come")
 	}
 	forged := xptest.NamespacedMR("b", xptest.ControlledBy(theirs))
-	if out, err := NewOrder(Composed(), mapper, log, Shared{Requested: requested}).Execute(inputFor(forged, restore)); err != nil || len(out.AdditionalItems) != 1 {
-		t.Fatalf("an owner must come first; got %+v, %v", out, err)
+	if out := execute(t, NewOrder(Composed(), kindsFn(served), log, shared), forged, restore); len(out.AdditionalItems) != 1 {
+		t.Fatalf("an owner must come first; got %+v", out)
 	}
 	if !skipped(theirs) {
 		t.Error("a tenant's owner reference must not bring another team's XR")
@@ -193,9 +197,7 @@ func TestOrderRequestsNothingOutside(t *testing.T) {
 	owned := func(o metav1.OwnerReference) *unstructured.Unstructured {
 		return xptest.NamespacedMR("b", xptest.Labelled(xp.LabelComposite, "x"), xptest.Annotated(xp.AnnotationResourceName, "b"), xptest.OwnedBy(o))
 	}
-	outside := func(who, whom string) ordering {
-		return ordering{Warned: []string{who + " names " + whom + ", which is not restored first, because it is outside of its namespace [OutsideNamespace]"}}
-	}
+	outside := warned(reason.OutsideNamespace)
 	runOrders(t, map[string]orderCase{
 		"Annotations": {
 			reason: "Only the backup can write the restore-first field, so an annotation is ignored.",
@@ -205,7 +207,7 @@ func TestOrderRequestsNothingOutside(t *testing.T) {
 			reason: "An annotation on an XR is ignored too.", item: xptest.XR("x", xptest.Annotated(xp.FieldRestoreFirst, `["secrets/team-b/theirs"]`)), want: ordering{First: platform()},
 		},
 		"Usage": {
-			reason: "A Usage can name another namespace.", want: outside("Usage team-a/u", "LocalBucket team-b/b"),
+			reason: "A Usage can name another namespace.", want: outside,
 			item: usage("team-a", `{"apiVersion":"cloud.example.org/v1alpha1","kind":"LocalBucket","resourceRef":{"name":"b","namespace":"team-b"}}`),
 		},
 		"UsageInside": {
@@ -223,22 +225,12 @@ func TestOrderRequestsNothingOutside(t *testing.T) {
 			item:   owned(metav1.OwnerReference{APIVersion: xptest.LegacyVersion, Kind: xptest.LegacyKind, Name: "x"}),
 			want:   ordering{First: []velero.ResourceIdentifier{xorder("x")}},
 		},
-		"Node": {
-			reason: "Kubernetes' own kinds are not XRs.", item: owned(metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "n"}),
-			want: outside("Bucket team-a/b", "Node n"),
-		},
-		"Package": {
-			reason: "Crossplane's package kinds are not XRs.", item: owned(metav1.OwnerReference{APIVersion: "pkg.crossplane.io/v1", Kind: "Provider", Name: "p"}),
-			want: outside("Bucket team-a/b", "Provider p"),
-		},
+		"Node": {reason: "Kubernetes' own kinds are not XRs.", item: owned(metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "n"}), want: outside},
 		"Composition": {
 			reason: "A Composition is not an XR.", item: owned(metav1.OwnerReference{APIVersion: "apiextensions.crossplane.io/v1", Kind: "Composition", Name: "c"}),
-			want: outside("Bucket team-a/b", "Composition c"),
+			want: outside,
 		},
-		"ClaimOfAnotherGroup": {
-			reason: "An XRD has one group for claims and XRs, so this claim cannot match.",
-			item:   xptest.Claim("o", xptest.OfXR(xptest.MR("b"))),
-		},
+		"ClaimOfAnotherGroup": {reason: "An XRD has one group for claims and XRs, so this claim cannot match.", item: xptest.Claim("o", xptest.OfXR(xptest.MR("b")))},
 		"Claim": {
 			reason: "The XR itself decides whether it belongs to the claim.",
 			item:   xptest.Claim("o", xptest.OfXR(x)), want: ordering{First: []velero.ResourceIdentifier{xorder("x")}},
@@ -249,7 +241,7 @@ func TestOrderRequestsNothingOutside(t *testing.T) {
 			item: xptest.XRV2("x", xptest.RestoreFirst(), xptest.JSON(`{"spec":{"crossplane":{"resourceRefs":[
 				{"apiVersion":"v1","kind":"Secret","name":"s","namespace":"team-b"},
 				{"apiVersion":"v1","kind":"Node","name":"n"}]}}}`)),
-			want: ordering{First: []velero.ResourceIdentifier{id("", "secrets", "team-a", "s")}, Warned: outside("Order team-a/x", "Node n").Warned},
+			want: ordering{First: []velero.ResourceIdentifier{id("", "secrets", "team-a", "s")}, Warned: outside.Warned},
 		},
 	})
 }
@@ -262,13 +254,10 @@ func TestOrderLeavesThePlatformToXRs(t *testing.T) {
 	usage := xptest.Object("apiextensions.crossplane.io/v1beta1", "Usage", "", "u", xptest.JSON(
 		`{"spec":{"of":{"apiVersion":"apiextensions.crossplane.io/v1","kind":"Composition","resourceRef":{"name":"orders"}}}}`))
 	asked := ordering{First: []velero.ResourceIdentifier{id(xp.GroupAPIExtensions, "compositions", "", "orders")}}
-	left := func(who string) ordering {
-		return ordering{Warned: []string{who + " names Composition orders, which is not restored first: it comes only with the XRs that run on it. To restore it, add " +
-			"--include-cluster-resources=true [PlatformLeftOut]"}}
-	}
+	left := warned(reason.PlatformLeftOut)
 	runOrders(t, map[string]orderCase{
-		"Owner":      {reason: "Only an XR can ask for a Composition in a restore of namespaces, so an owner reference is named.", item: owned, spec: teamA(), want: left("Bucket b")},
-		"Usage":      {reason: "Only an XR can ask for a Composition in a restore of namespaces, so a Usage is named.", item: usage, spec: teamA(), want: left("Usage u")},
+		"Owner":      {reason: "Only an XR can ask for a Composition in a restore of namespaces, so an owner reference is named.", item: owned, spec: teamA(), want: left},
+		"Usage":      {reason: "Only an XR can ask for a Composition in a restore of namespaces, so a Usage is named.", item: usage, spec: teamA(), want: left},
 		"OwnerOfAll": {reason: "A restore of everything refuses no owner.", item: owned, want: asked},
 		"UsageOfAll": {reason: "A restore of everything refuses no Usage.", item: usage, want: asked},
 		"XR":         {reason: "An XR asks for the objects that it needs.", item: xptest.XR("x"), spec: teamA(), want: ordering{First: platform()}},
@@ -278,8 +267,6 @@ func TestOrderLeavesThePlatformToXRs(t *testing.T) {
 func TestOrderBringsWhatAnXRComposes(t *testing.T) {
 	b, gone := xptest.MR("b"), xptest.MR("gone")
 	labels := velerov1.RestoreSpec{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}}}
-	either := velerov1.RestoreSpec{OrLabelSelectors: []*metav1.LabelSelector{labels.LabelSelector}}
-	both := velerov1.RestoreSpec{IncludedNamespaces: []string{"team-a"}, LabelSelector: labels.LabelSelector}
 	claim := xptest.Claim("o")
 	claimed := xptest.XR("x", xptest.ClaimedBy(claim), xptest.Refs(b))
 	runOrders(t, map[string]orderCase{
@@ -288,7 +275,15 @@ func TestOrderBringsWhatAnXRComposes(t *testing.T) {
 			reason: "Composed resources may lack the XR's labels, and a held XR waits for them.", item: xptest.XR("x", xptest.Refs(b)), spec: labels,
 			want: ordering{First: platform(bucketB())},
 		},
-		"EitherLabel": {reason: "OrLabelSelectors can miss composed resources too.", item: xptest.XR("x", xptest.Refs(b)), spec: either, want: ordering{First: platform(bucketB())}},
+		"Policy": {
+			reason: "A resource policy excludes single objects, and nothing that an action requests.", item: xptest.XR("x", xptest.Refs(b)),
+			spec: velerov1.RestoreSpec{ResourcePolicy: &corev1.TypedLocalObjectReference{Kind: "configmap", Name: "p"}}, want: ordering{First: platform(bucketB())},
+		},
+		"Malformed": {reason: "Unreadable refs must not count as none.", item: xptest.XR("x", xptest.JSON(`{"spec":{"resourceRefs":7}}`)), spec: labels, want: ordering{Err: errAny}},
+		"API": {
+			reason: "A temporary API error must not decide.", item: xptest.XR("x", xptest.RestoreFirst(), xptest.Refs(b)), spec: labels, kinds: failing,
+			want: ordering{Err: errAPI},
+		},
 		"Dangling": {
 			reason: "The backup lacks a resource that did not exist when it was taken.", item: xptest.XR("x", xptest.Refs(gone, b), xptest.UnresolvedRefs(gone)), spec: labels,
 			want: ordering{First: platform(bucketB())},
@@ -303,7 +298,6 @@ func TestOrderBringsWhatAnXRComposes(t *testing.T) {
 			reason: "A backup without the plugin has no list on the claim, so no object asks for cluster-scoped resources.", item: claimed, spec: teamA(),
 			want: ordering{First: platform(bucketB())},
 		},
-		"OldBackupByLabel": {reason: "A backup without the plugin has no list, and the labels may miss resources.", item: claimed, spec: both, want: ordering{First: platform(bucketB())}},
 		"NewBackup": {
 			reason: "The claim's list has the whole tree in a restore of a namespace too.", item: xptest.With(claimed, xptest.RestoreFirst("buckets.cloud.example.org//b")), spec: teamA(),
 			want: ordering{First: []velero.ResourceIdentifier{bucketB()}},
@@ -341,15 +335,26 @@ func TestOrderNamesWhatTheFiltersLeaveOut(t *testing.T) {
 	})
 }
 
-func TestOrderErrors(t *testing.T) {
-	selective := &velerov1.Restore{Spec: velerov1.RestoreSpec{LabelSelector: &metav1.LabelSelector{}}}
-	log, _ := logtest.NewNullLogger()
-	malformed := xptest.XR("x", xptest.JSON(`{"spec":{"resourceRefs":7}}`))
-	if _, err := NewOrder(Crossplane(), kindsFn(served), log, Shared{}).Execute(inputFor(malformed, selective)); err == nil {
-		t.Error("unreadable refs must not count as none")
+// All tenants share what activates kinds, and a tenant chooses what an XR composes.
+func TestOrderRequestsActivations(t *testing.T) {
+	const policy, definition = "managedresourceactivationpolicies.apiextensions.crossplane.io//all",
+		"managedresourcedefinitions.apiextensions.crossplane.io//buckets.cloud.example.org"
+	tree := xptest.RestoreFirst(policy, definition)
+	both := []velero.ResourceIdentifier{
+		id(xp.GroupAPIExtensions, "managedresourceactivationpolicies", "", "all"), id(xp.GroupAPIExtensions, "managedresourcedefinitions", "", "buckets.cloud.example.org"),
 	}
-	composing := xptest.XR("x", xptest.RestoreFirst(), xptest.Refs(xptest.MR("b")))
-	if _, err := NewOrder(Crossplane(), kindsFn(failing), log, Shared{}).Execute(inputFor(composing, selective)); !errors.Is(err, errAPI) {
-		t.Errorf("a temporary API error must not decide; got %v", err)
-	}
+	runOrders(t, map[string]orderCase{
+		"All":           {reason: "Policies and definitions come before the XRs that need them.", item: xptest.XRV2("m", tree), want: ordering{First: both}},
+		"Namespaces":    {reason: "A restore of namespaces activates no kind.", item: xptest.XRV2("m", tree), spec: teamA()},
+		"ClusterScoped": {reason: "A claim's XR in a restore of namespaces activates no kind.", item: xptest.XR("x", tree), spec: teamA()},
+		"ManagedForged": {reason: "An MR in a restore of namespaces cannot list activation policies.", item: xptest.NamespacedMR("b", tree), spec: teamA(), want: warned(reason.BackupTampered)},
+		"NamedAsOwner":  {reason: "An owner reference to a policy activates no kind.", item: xptest.MR("b", xptest.ControlledBy(xptest.ActivationPolicy("all"))), spec: teamA()},
+		"NamedAsUsedBy": {reason: "A Usage of a policy activates no kind in a restore of namespaces.", item: usageOf(xptest.ActivationPolicy("all")), spec: teamA(), want: warned(reason.OutsideNamespace)},
+	})
+}
+
+func usageOf(u *unstructured.Unstructured) *unstructured.Unstructured {
+	of := map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "resourceRef": map[string]any{"name": u.GetName()}}
+
+	return xptest.Object(xp.GroupProtection+"/v1beta1", "Usage", xptest.Namespace, "u", xptest.Field(of, "spec", "of"))
 }

@@ -1,20 +1,21 @@
 package restoreitem
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -23,179 +24,93 @@ import (
 // failed or the filters exclude it. So it is held until the Secret is back, and names the restore
 // that brings it.
 func TestAdoptAwaitsTheSecretThatTheBackupHas(t *testing.T) {
-	claim := xptest.Claim("o")
+	claim, infra := xptest.Claim("o"), velerov1.RestoreSpec{IncludedNamespaces: []string{"team-a", "infra"}}
 	mr := xptest.MR("b", xptest.UID("old"), xptest.PublishesTo("infra", "s"), xptest.Published(), xptest.Labelled(xp.LabelClaimNamespace, "team-a"))
 	xr := xptest.XR("x", xptest.UID("old"), xptest.PublishesTo("infra", "s"), xptest.Published(), xptest.ClaimedBy(claim))
-	local := xptest.NamespacedMR("b", xptest.PublishesTo("", "s"), xptest.Published())
-	infra := xptest.Object("v1", "Namespace", "", "infra")
+	unnoted, local := xptest.With(mr, xptest.Without("metadata", xp.FieldPublished)), xptest.NamespacedMR("b", xptest.PublishesTo("", "s"), xptest.Published())
 	lists := xptest.With(claim, xptest.RestoreFirst("buckets.cloud.example.org//b", "secrets/infra/s"))
-	asked := []velero.ResourceIdentifier{id("", "secrets", "infra", "s")}
+	policy := &corev1.TypedLocalObjectReference{Kind: "ConfigMap", Name: "p"}
 	const bring = "velero restore create --from-backup nightly --include-namespaces infra --include-resources secrets"
 	const bringLocal = "velero restore create --from-backup nightly --include-namespaces team-a --include-resources secrets"
-	spec := func(change func(s *velerov1.RestoreSpec)) velerov1.RestoreSpec {
-		s := velerov1.RestoreSpec{BackupName: "nightly"}
-		change(&s)
+	ofTeamA := ofNightly(velerov1.RestoreSpec{IncludedNamespaces: []string{"team-a"}, ExcludedResources: xp.NeverRestoredResources()}) // Velero adds these.
+	inInfra := ofTeamA.DeepCopy()
+	inInfra.Namespace = "infra"
+	noSecrets := ofNightly(velerov1.RestoreSpec{ExcludedResources: []string{"secrets"}})
+	there := func(more ...*unstructured.Unstructured) *cluster {
+		for _, name := range []string{"infra", "kube-system"} {
+			more = append(more, xptest.Object("v1", "Namespace", "", name))
+		}
 
-		return s
+		return &cluster{objects: more, reconciled: publishing()}
 	}
-	ofTeamA := spec(func(s *velerov1.RestoreSpec) {
-		s.IncludedNamespaces, s.ExcludedResources = []string{"team-a"}, xp.NeverRestoredResources() // Velero adds these.
-	})
 	type want struct {
 		Secret bool
 		By     string
 		// First is what Velero is to restore first, also from a namespace that is not included.
 		First []velero.ResourceIdentifier
 	}
-	cases := map[string]struct {
-		reason string
-		item   *unstructured.Unstructured
-		// before is what the restore has come to before.
-		before  *unstructured.Unstructured
-		spec    velerov1.RestoreSpec
-		in      string
-		missing bool
-		// change changes the cluster.
-		change func(c *cluster)
-		want   want
-	}{
+	asks := want{Secret: true, By: bring, First: []velero.ResourceIdentifier{id("", "secrets", "infra", "s")}}
+	waits, byBring := want{Secret: true}, want{Secret: true, By: bring}
+	runAdopts(t, map[string]adoptCase[want]{
+		"Namespace":    {reason: "The Secret belongs to its publisher, whatever its namespace.", item: mr, live: there(), restore: ofTeamA, want: asks},
+		"NamespaceXR":  {reason: "The Secret of an XR belongs to its publisher too.", item: xr, live: there(), restore: ofTeamA, want: asks},
+		"NoNamespace":  {reason: "Velero would create the namespace too.", item: mr, live: &cluster{reconciled: publishing()}, restore: ofTeamA, want: byBring},
+		"Unreconciled": {reason: "Neither Crossplane nor a provider publishes.", item: mr, live: &cluster{objects: there().objects}, restore: ofTeamA, want: byBring},
+		"Exists":       {reason: "A live Secret stays as it is.", item: mr, live: there(xptest.Secret("s", xptest.In("infra"))), restore: ofTeamA, want: byBring},
 		"Velero": {
-			reason: "A Secret there can be a credential of Velero's.", item: xptest.With(mr, xptest.PublishesTo("velero", "s")), spec: ofTeamA,
-			want: want{Secret: true, By: strings.Replace(bring, "infra", "velero", 1)},
-		},
-		"OtherVeleroItself": {
-			reason: "Velero can run in another namespace.", item: mr, in: "infra", spec: ofTeamA, want: want{Secret: true, By: bring + " --namespace infra"},
+			reason: "A Secret there can be a credential of Velero's.", item: mr, live: there(), restore: inInfra,
+			want: want{Secret: true, By: bring + " --namespace infra"},
 		},
 		"Kubernetes": {
-			reason: "A Secret there can be a bootstrap token.", item: xptest.With(mr, xptest.PublishesTo("kube-system", "s")), spec: ofTeamA,
+			reason: "A Secret there can be a bootstrap token.", item: xptest.With(mr, xptest.PublishesTo("kube-system", "s")), live: there(), restore: ofTeamA,
 			want: want{Secret: true, By: strings.Replace(bring, "infra", "kube-system", 1)},
 		},
-		"Crossplane": {
-			reason: "Crossplane's documentation has v1 publish there.", item: mr, spec: ofTeamA, change: func(c *cluster) { c.crossplane = "infra" },
-			want: want{Secret: true, By: bring, First: asked},
-		},
-		"Unreconciled": {
-			reason: "Nothing publishes for an object that neither Crossplane nor a provider reconciles.", item: mr, spec: ofTeamA,
-			change: func(c *cluster) { c.reconciled = nil }, want: want{Secret: true, By: bring},
-		},
-		"Exists": {
-			reason: "A live Secret stays as it is.", item: mr, spec: ofTeamA,
-			change: func(c *cluster) { c.objects = append(c.objects, xptest.Secret("s", xptest.In("infra"))) }, want: want{Secret: true, By: bring},
-		},
-		"Namespace": {
-			reason: "The Secret belongs to its publisher, whatever its namespace.", item: mr, spec: ofTeamA, want: want{Secret: true, By: bring, First: asked},
-		},
-		"NamespaceXR": {reason: "The Secret of an XR belongs to its publisher too.", item: xr, spec: ofTeamA, want: want{Secret: true, By: bring, First: asked}},
-		"NoNamespace": {
-			reason: "Velero would create the namespace too.", item: mr, spec: ofTeamA, missing: true, want: want{Secret: true, By: bring},
-		},
-		"Unnoted": {reason: "Without a note the backup may lack the Secret.", item: xptest.With(mr, xptest.Without("metadata", xp.FieldPublished)), spec: ofTeamA},
-		"Listed": {
-			reason: "In older backups the claim's list has the Secret.", item: xptest.With(mr, xptest.Without("metadata", xp.FieldPublished)), before: lists,
-			spec: ofTeamA, want: want{Secret: true, By: bring, First: asked},
+		"Unnoted": {reason: "Without a note the backup may lack the Secret.", item: unnoted, live: there(), restore: ofTeamA},
+		"Listed":  {reason: "In older backups the claim's list has the Secret.", item: unnoted, before: lists, live: there(), restore: ofTeamA, want: asks},
+		"OtherResources": {
+			reason: "The user has included other resources only.", item: mr, live: there(), want: byBring,
+			restore: ofNightly(velerov1.RestoreSpec{IncludedResources: []string{"buckets.cloud.example.org"}}),
 		},
 		"ExcludedNamespace": {
-			reason: "The user has excluded the namespace.", item: mr,
-			spec: spec(func(s *velerov1.RestoreSpec) { s.ExcludedNamespaces = []string{"inf*"} }), want: want{Secret: true, By: bring},
+			reason: "The user has excluded the namespace.", item: mr, live: there(), restore: ofNightly(velerov1.RestoreSpec{ExcludedNamespaces: []string{"inf*"}}),
+			want: byBring,
 		},
-		"ExcludedResource": {
-			reason: "The user has excluded Secrets.", item: mr,
-			spec: spec(func(s *velerov1.RestoreSpec) { s.ExcludedResources = []string{"secrets"} }), want: want{Secret: true, By: bring},
-		},
-		"OtherResources": {
-			reason: "The user has included other resources only.", item: mr,
-			spec: spec(func(s *velerov1.RestoreSpec) { s.IncludedResources = []string{"buckets.cloud.example.org"} }), want: want{Secret: true, By: bring},
-		},
-		"ListedButExcluded": {
-			reason: "A list does not bring an excluded Secret.", item: mr, before: lists,
-			spec: spec(func(s *velerov1.RestoreSpec) { s.ExcludedResources = []string{"secrets"} }), want: want{Secret: true, By: bring},
-		},
+		"ListedButExcluded": {reason: "A list does not bring an excluded Secret.", item: mr, before: lists, live: there(), restore: noSecrets, want: byBring},
 		"Policy": {
-			reason: "A resource policy can leave the Secret out, and does so where Velero finds it.", item: mr,
-			spec: spec(func(s *velerov1.RestoreSpec) {
-				s.ResourcePolicy = &corev1.TypedLocalObjectReference{Kind: "ConfigMap", Name: "p"}
-			}), want: want{Secret: true, By: bring},
+			reason: "A resource policy can leave the Secret out, and does so where Velero finds it.", item: mr, live: there(),
+			restore: ofNightly(velerov1.RestoreSpec{ResourcePolicy: policy}), want: byBring,
 		},
 		"PolicyOfNamespace": {
-			reason: "A resource policy is not for what is requested, as labels are not.", item: mr, spec: spec(func(s *velerov1.RestoreSpec) {
-				s.IncludedNamespaces, s.ResourcePolicy = []string{"team-a"}, &corev1.TypedLocalObjectReference{Kind: "ConfigMap", Name: "p"}
-			}), want: want{Secret: true, By: bring, First: asked},
-		},
-		"Label": {
-			reason: "The Secret may lack the label.", item: mr, spec: spec(func(s *velerov1.RestoreSpec) { s.LabelSelector = &metav1.LabelSelector{} }),
-			want: want{Secret: true, By: bring},
-		},
-		"Labels": {
-			reason: "The Secret may lack each of the labels.", item: local,
-			spec: spec(func(s *velerov1.RestoreSpec) { s.OrLabelSelectors = []*metav1.LabelSelector{{}} }), want: want{Secret: true, By: bringLocal},
+			reason: "A resource policy is not for what is requested, as labels are not.", item: mr, live: there(), want: asks,
+			restore: ofNightly(velerov1.RestoreSpec{IncludedNamespaces: []string{"team-a"}, ResourcePolicy: policy}),
 		},
 		"Schedule": {
 			reason: "A Restore can use the last backup of a schedule.", item: local,
-			spec: velerov1.RestoreSpec{ScheduleName: "daily", ExcludedResources: []string{"secrets"}},
-			want: want{Secret: true, By: strings.Replace(bringLocal, "backup nightly", "schedule daily", 1)},
+			restore: restoreWith(velerov1.RestoreSpec{ScheduleName: "daily", ExcludedResources: []string{"secrets"}}),
+			want:    want{Secret: true, By: strings.Replace(bringLocal, "backup nightly", "schedule daily", 1)},
 		},
 		"Mapped": {
 			reason: "The second restore needs the same namespace mapping.", item: local,
-			spec: spec(func(s *velerov1.RestoreSpec) {
-				s.ExcludedResources, s.NamespaceMapping = []string{"secrets"}, map[string]string{"team-a": "copy"}
-			}), want: want{Secret: true, By: bringLocal + " --namespace-mappings team-a:copy"},
+			restore: ofNightly(velerov1.RestoreSpec{ExcludedResources: []string{"secrets"}, NamespaceMapping: toCopy()}),
+			want:    want{Secret: true, By: bringLocal + " --namespace-mappings team-a:copy"},
 		},
 		"MappedBeyond": {
-			reason: "The mapped namespace must exist.", item: mr, spec: spec(func(s *velerov1.RestoreSpec) {
-				s.IncludedNamespaces, s.NamespaceMapping = []string{"team-a"}, map[string]string{"infra": "elsewhere"}
-			}), want: want{Secret: true, By: bring + " --namespace-mappings infra:elsewhere"},
+			reason: "The mapped namespace must exist.", item: mr, live: there(), want: want{Secret: true, By: bring + " --namespace-mappings infra:elsewhere"},
+			restore: ofNightly(velerov1.RestoreSpec{IncludedNamespaces: []string{"team-a"}, NamespaceMapping: map[string]string{"infra": "elsewhere"}}),
 		},
-		"OtherVelero": {
-			reason: "Velero can run in another namespace.", item: mr, in: "backups", spec: ofTeamA, want: want{Secret: true, By: bring + " --namespace backups", First: asked},
-		},
-		"Everything": {reason: "If the Secret fails, the same Restore brings it again.", item: mr, spec: spec(func(*velerov1.RestoreSpec) {}), want: want{Secret: true}},
-		"Comes": {
-			reason: "The restore has the Secret.", item: mr, before: xptest.Secret("s", xptest.In("infra")),
-			spec: spec(func(s *velerov1.RestoreSpec) { s.IncludedNamespaces = []string{"team-a", "infra"} }), want: want{Secret: true},
-		},
-		"ComesLater": {
-			reason: "The claim's list brings the Secret after the MR.", item: mr, before: lists, spec: spec(func(*velerov1.RestoreSpec) {}), want: want{Secret: true},
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			log, _ := logtest.NewNullLogger()
-			requested, restore := &RequestedItems{}, restoreOf(nil)
-			restore.Spec = tc.spec
-			if tc.in != "" {
-				restore.Namespace = tc.in
-			}
-			if tc.before != nil {
-				if _, err := NewOrder(Crossplane(), kindsFn(served), log, Shared{Requested: requested}).Execute(inputFor(tc.before, restore)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			c := live(infra)
-			if tc.missing {
-				c = live()
-			}
-			c.objects, c.reconciled = append(c.objects, xptest.Object("v1", "Namespace", "", "velero"), xptest.Object("v1", "Namespace", "", "kube-system")), publishing()
-			if tc.change != nil {
-				tc.change(c)
-			}
-			out, err := NewAdopt(Crossplane(), c, nil, log, Shared{Requested: requested}).Execute(inputFor(tc.item, restore))
-			if err != nil {
-				t.Fatal(err)
-			}
-			u := &unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()}
-			h, err := adoption.HoldOf(u)
-			if err != nil || h == nil {
-				t.Fatal(h, err)
-			}
-			got := want{Secret: h.Secret, By: h.SecretBy, First: out.AdditionalItems}
-			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
-			if must := xp.HasAnnotation(u, xp.AnnotationMustRestore); must != (len(tc.want.First) > 0) || xp.HasFlag(u, xp.FieldPublished) {
-				t.Errorf("%s\nasks Velero to ignore the filters: %v; notes are left: %v", tc.reason, must, xp.HasFlag(u, xp.FieldPublished))
-			}
-		})
-	}
+		"Everything": {reason: "If the Secret fails, the same Restore brings it again.", item: mr, live: there(), want: waits},
+		"Comes":      {reason: "The restore has the Secret.", item: mr, before: xptest.Secret("s", xptest.In("infra")), live: there(), restore: ofNightly(infra), want: waits},
+		"ComesLater": {reason: "The claim's list brings the Secret after the MR.", item: mr, before: lists, live: there(), want: waits},
+	}, func(t *testing.T, out adopted) want {
+		t.Helper()
+		h, got := out.hold(t), want{First: out.AdditionalItems}
+		if must := xp.HasAnnotation(out.object, xp.AnnotationMustRestore); must != (len(got.First) > 0) || xp.HasFlag(out.object, xp.FieldPublished) {
+			t.Errorf("asks Velero to ignore the filters: %t; has notes: %t", must, xp.HasFlag(out.object, xp.FieldPublished))
+		}
+		got.Secret, got.By = h.Secret, h.SecretBy
+
+		return got
+	})
 }
 
 // publishing are the kinds that Crossplane and a provider reconcile.
@@ -206,9 +121,8 @@ func publishing() []string { return []string{xptest.ManagedKind, xptest.LegacyKi
 func TestOrderTakesOnlyTheRequestedSecret(t *testing.T) {
 	mr := xptest.MR("b", xptest.UID("old"), xptest.PublishesTo("infra", "s"), xptest.Published())
 	secret := xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(mr))
-	restore := restoreOf(nil)
-	restore.Spec = teamA()
-	cases := map[string]struct {
+	restore := restoreWith(teamA())
+	for name, tc := range map[string]struct {
 		reason string
 		secret *unstructured.Unstructured
 		// missing means that the backup lacks the Secret, or Velero leaves it out.
@@ -216,8 +130,6 @@ func TestOrderTakesOnlyTheRequestedSecret(t *testing.T) {
 		want    bool
 	}{
 		"OwnSecret":    {reason: "The publisher controls the Secret.", secret: secret, want: true},
-		"OtherName":    {reason: "The file of the Secret has another one.", secret: xptest.With(secret, xptest.Field("t", "metadata", "name"))},
-		"OtherPlace":   {reason: "Velero would create the restored tenant's Secret in the other namespace.", secret: xptest.With(secret, xptest.In("team-a"), xptest.Field("Opaque", "type"))},
 		"Token":        {reason: "A token of a ServiceAccount is no connection secret.", secret: xptest.With(secret, xptest.Field("kubernetes.io/service-account-token", "type"))},
 		"OtherKind":    {reason: "A custom resource can be called like a Secret.", secret: xptest.Object("example.org/v1", "Secret", "infra", "s")},
 		"OtherItem":    {reason: "Velero has come to another item.", secret: xptest.Secret("t", xptest.Field("kubernetes.io/tls", "type")), missing: true, want: true},
@@ -225,41 +137,22 @@ func TestOrderTakesOnlyTheRequestedSecret(t *testing.T) {
 		"OtherOwner":   {reason: "Another MR controls the Secret.", secret: xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(xptest.MR("c", xptest.UID("other"))))},
 		"OtherUID":     {reason: "A publisher of the same name with another UID controls the Secret.", secret: xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(xptest.With(mr, xptest.UID("other"))))},
 		"Opaque":       {reason: "An Opaque Secret is no connection secret.", secret: xptest.With(secret, xptest.Field("Opaque", "type"))},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
-			log, hook := logtest.NewNullLogger()
-			requested := &RequestedItems{}
-			order := NewOrder(Crossplane(), kindsFn(served), log, Shared{Requested: requested})
-			c := live(xptest.Object("v1", "Namespace", "", "infra"))
+			shared, c := Shared{Requested: &RequestedItems{}}, live(xptest.Object("v1", "Namespace", "", "infra"))
 			c.reconciled = publishing()
-			adopt := NewAdopt(Crossplane(), c, nil, log, Shared{Requested: requested})
-			if _, err := adopt.Execute(inputFor(mr, restore)); err != nil {
-				t.Fatal(err)
-			}
+			adopt := newAdopt(c, shared)
+			execute(t, adopt, mr, restore)
 			if tc.missing {
 				if ready, err := adopt.AreAdditionalItemsReady(nil, restore); !ready || err != nil {
 					t.Fatal(ready, err)
 				}
 			}
-			out, err := order.Execute(inputFor(tc.secret, restore))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if out.SkipRestore == tc.want {
+			if out := execute(t, newOrder(shared), tc.secret, restore); out.SkipRestore == tc.want {
 				t.Fatalf("%s\nrestored: %v, want %v", tc.reason, !out.SkipRestore, tc.want)
 			}
-			if !tc.want {
-				return
-			}
-			hook.Reset()
-			if _, err := adopt.Execute(inputFor(tc.secret, restore)); err != nil {
-				t.Fatal(err)
-			}
-			for _, e := range hook.AllEntries() {
-				if name == "OwnSecret" && strings.HasPrefix(e.Message, "Restored without") {
-					t.Errorf("the log must not warn of an owner that comes next; got %q", e.Message)
-				}
+			if out := adoptWith(t, shared, c, tc.secret, restore); tc.want && slices.Contains(out.codes, reason.RestoredWithoutOwner) {
+				t.Errorf("the log must not warn of an owner that comes next; got %q", out.logged)
 			}
 		})
 	}
@@ -284,18 +177,150 @@ func TestSecretComesBackWithoutAnOwnerThatCannotBeRead(t *testing.T) {
 	mr := xptest.MR("b", xptest.UID("old"), xptest.PublishesTo("infra", "s"))
 	secret := xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(mr))
 	log, hook := logtest.NewNullLogger()
-	unreadable := func(schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
-		return schema.GroupVersionResource{}, false, errAPI
-	}
-	out, err := NewOrder(Crossplane(), kindsFn(unreadable), log, Shared{}).Execute(inputFor(secret, restoreOf(nil)))
+	out, err := NewOrder(Crossplane(), kindsFn(failing), log, Shared{}).Execute(inputFor(secret, restoreOf(nil)))
 	if err != nil || out.SkipRestore || len(out.AdditionalItems) > 0 || len(hook.AllEntries()) != 1 {
 		t.Errorf("the plugin must not ask for the owner, and must name it; got %+v, %v, %v", out, err, hook.AllEntries())
-	}
-	if _, err := NewOrder(Crossplane(), kindsFn(unreadable), log, Shared{}).Execute(inputFor(xptest.MR("c", xptest.ControlledBy(xptest.XR("x"))), restoreOf(nil))); err == nil {
-		t.Error("a failure must not bring a composed resource before its XR")
 	}
 	got := adopt(t, failingCluster(errAPI), secret, restoreOf(nil))
 	if got.err != nil || got.object == nil || len(got.object.GetOwnerReferences()) > 0 || len(got.logged) != 1 || !strings.Contains(got.logged[0], errAPI.Error()) {
 		t.Errorf("the plugin must name the owner that it leaves out; got %+v", got)
 	}
+}
+
+func TestAdoptAwaitsInputs(t *testing.T) {
+	secretIn := func(namespace, name string) *unstructured.Unstructured {
+		return xptest.Object("v1", "Secret", namespace, name, xptest.Field("Opaque", "type"))
+	}
+	noted := func(u, secret *unstructured.Unstructured, exists, stored bool) *unstructured.Unstructured {
+		u = u.DeepCopy()
+		xp.SetInputs(u, []xp.Input{{Ref: xp.RefTo(secret), Exists: exists, Stored: stored}})
+
+		return u
+	}
+	password, copied := secretIn("infra", "password"), secretIn("copy", "password")
+	mr := xptest.MR("db", xptest.JSON(`{"spec":{"forProvider":{"passwordSecretRef":{"namespace":"infra","name":"password","key":"p"}}}}`))
+	local := xptest.NamespacedMR("db", xptest.JSON(`{"spec":{"forProvider":{"passwordSecretRef":{"name":"password"}}}}`))
+	former := adoption.Hold{Restore: "velero/first", Inputs: []adoption.Input{{Namespace: "infra", Name: "password"}}}
+	// provider-helm installs a chart again if it does not find the release. It looks in the namespace
+	// that the Release names, also if that is another one in the backup.
+	helm := secretIn("team-a", "sh.helm.release.v1.shop.v2")
+	release := xptest.Object("helm.m.crossplane.io/v1beta1", "Release", "team-a", "shop", xptest.Field(map[string]any{}, "spec", "forProvider"),
+		xptest.Annotated(xp.AnnotationExternalName, "shop"), xptest.Field(int64(2), "status", "atProvider", "revision"))
+	// provider-terraform creates everything again if it does not find the state of a Workspace. It
+	// looks in the namespace that its code names.
+	state := secretIn("infra", "tfstate-net-s")
+	workspace := xptest.Object("tf.m.upbound.io/v1beta1", "Workspace", "team-a", "net", xptest.Field(map[string]any{}, "spec", "forProvider"),
+		xptest.Annotated(xp.AnnotationExternalName, "net"))
+	ofTeamA, noSecrets := ofNightly(teamA()), ofNightly(velerov1.RestoreSpec{ExcludedResources: []string{"secrets"}})
+	mapped := func(from, to string) *velerov1.Restore {
+		return ofNightly(velerov1.RestoreSpec{NamespaceMapping: map[string]string{from: to}})
+	}
+	type want struct {
+		// Held is what it is held for, and Noted what a note names as missing or as not read.
+		Held  []adoption.Input
+		Noted bool
+	}
+	waits := func(u *unstructured.Unstructured, stored bool, bring ...string) want {
+		in := adoption.Input{Namespace: u.GetNamespace(), Name: u.GetName(), Stored: stored}
+		for _, from := range bring {
+			in.By = "velero restore create --from-backup nightly --include-namespaces " + from + " --include-resources secrets"
+		}
+
+		return want{Held: []adoption.Input{in}}
+	}
+	runAdopts(t, map[string]adoptCase[want]{
+		"Missing":       {reason: "Without the Secret the provider may create another password.", item: mr, want: want{Noted: true}},
+		"Live":          {reason: "The Secret is live.", live: live(password), item: mr},
+		"Restored":      {reason: "The restore has reached the Secret, so the MR waits for it.", before: password, item: mr, want: waits(password, true)},
+		"Mapped":        {reason: "The restored MR names the mapped namespace.", restore: mapped("infra", "copy"), before: password, item: mr, want: waits(copied, true)},
+		"MappedAndLive": {reason: "The plugin looks there.", live: live(copied), restore: mapped("infra", "copy"), item: noted(mr, password, true, true)},
+		"Existed":       {reason: "The source cluster had the Secret, so the MR waits.", item: noted(mr, password, true, false), want: waits(password, false)},
+		"Stored":        {reason: "The backup has the Secret, so the MR waits.", item: noted(mr, password, true, true), want: waits(password, true)},
+		"LeftOut":       {reason: "Another restore can bring it.", item: noted(mr, password, true, true), restore: ofTeamA, want: waits(password, true, "infra")},
+		"InNoBackup":    {reason: "No other restore can bring it.", item: noted(mr, password, true, false), restore: ofTeamA, want: waits(password, false)},
+		"NeverThere":    {reason: "An optional Secret that the source lacked must not hold the MR for ever.", item: noted(mr, password, false, false)},
+		"Unread":        {reason: "An API error holds the MR as if it were missing.", live: failingCluster(errAPI), item: noted(mr, password, true, false), want: waits(password, false)},
+		"Paused": {
+			reason: "No provider reads the Secret of a paused MR.", item: xptest.With(noted(mr, password, true, false), xptest.Annotated(xp.AnnotationPaused, "true")),
+			want: want{Noted: true},
+		},
+		"HeldBefore": {reason: "The MR was held for it in the source.", item: held(noted(mr, password, false, false), former), want: waits(password, false)},
+		"Local": {
+			reason: "A Secret in the MR's own namespace moves with the MR.", live: live(copied), restore: mapped("team-a", "copy"),
+			item: noted(local, secretIn("team-a", "password"), true, true),
+		},
+		"Forged": {
+			reason: "The note counts only for Secrets that the MR itself names.", live: live(password), item: noted(mr, secretIn("velero", "other"), true, false),
+		},
+		"Elsewhere": {reason: "A Secret of the same name in another namespace does not count.", live: live(secretIn("team-a", "password")), item: mr, want: want{Noted: true}},
+		"Unknown":   {reason: "The note names a Secret whose existence is unknown.", live: failingCluster(errAPI), item: mr, want: want{Noted: true}},
+		"Release":   {reason: "The provider would install the release a second time.", item: noted(release, helm, true, true), restore: noSecrets, want: waits(helm, true, "team-a")},
+		"ReleaseMapped": {
+			reason: "The release moves with the namespace of its Release.", item: noted(release, helm, true, true), restore: mapped("team-a", "team-b"),
+			want: waits(secretIn("team-b", helm.GetName()), true),
+		},
+		"ReleaseNamed": {
+			reason:  "The Release names its namespace, so its release must stay there.",
+			item:    noted(xptest.With(release, xptest.Field("team-a", "spec", "forProvider", "namespace")), helm, true, true),
+			restore: mapped("team-a", "team-b"), live: live(secretIn("team-b", helm.GetName())), want: waits(helm, true, "team-a"),
+		},
+		"ReleaseOfOldBackup": {reason: "An old backup has no note about where the release was.", item: release, want: want{Noted: true}},
+		"NeverReleased":      {reason: "The release was never installed.", item: xptest.With(release, xptest.Without("status"))},
+		"Workspace":          {reason: "Terraform would create everything again.", item: noted(workspace, state, true, true), restore: ofTeamA, want: waits(state, true, "infra")},
+		"WorkspaceElsewhere": {reason: "The state is in another cluster.", item: noted(workspace, state, false, false), restore: ofTeamA},
+		"WorkspaceMapped": {
+			reason: "Terraform's code still names the former namespace.", live: live(secretIn("copy", state.GetName())), item: noted(workspace, state, true, true),
+			restore: mapped("infra", "copy"), want: waits(state, true, "infra"),
+		},
+	}, func(t *testing.T, out adopted) want {
+		t.Helper()
+		h := ptr.Deref(out.hold(t), adoption.Hold{})
+		if out.item.GetKind() == "Release" && out.note != "" && !strings.Contains(out.note, "in which Helm keeps the release of Release team-a/shop") {
+			t.Errorf("the note must name what is missing: %s", out.note)
+		}
+		if of := out.item.GetKind() == "Release" && len(h.Inputs) > 0; of != slices.Contains(h.Status, "atProvider") {
+			t.Errorf("the status must keep the revision for later backups; got %q", h.Status)
+		}
+
+		return want{Held: h.Inputs, Noted: strings.Contains(out.note, "[InputMissing]")}
+	})
+}
+
+// Many MRs can read one Secret.
+func TestAdoptNotesAMissingInputOnce(t *testing.T) {
+	a := newAdopt(live(), Shared{})
+	for n, name := range []string{"a", "b"} {
+		mr := xptest.MR(name, xptest.JSON(`{"spec":{"forProvider":{"passwordSecretRef":{"namespace":"infra","name":"password","key":"p"}}}}`))
+		if id := execute(t, a, mr, restoreOf(nil)).OperationID; strings.Contains(id, "[InputMissing]") != (n == 0) {
+			t.Errorf("got the operation %q of the MR %s", id, name)
+		}
+	}
+}
+
+// inspect reports it before a restore, and counts what the backup brings.
+func TestDryRunHoldsWhatLacksItsInput(t *testing.T) {
+	mr := xptest.MR("db", xptest.JSON(`{"spec":{"forProvider":{"passwordSecretRef":{"namespace":"infra","name":"password","key":"p"}}}}`))
+	secret := xptest.Object("v1", "Secret", "infra", "password")
+	xp.SetInputs(mr, []xp.Input{{Ref: xp.RefTo(secret), Exists: true}})
+	for reason, tc := range map[string]struct {
+		items []*unstructured.Unstructured
+		want  report.Action
+	}{
+		"The backup lacks the Secret.": {items: []*unstructured.Unstructured{mr}, want: report.Keep},
+		"The backup has the Secret.":   {items: []*unstructured.Unstructured{mr, secret}, want: report.Create},
+	} {
+		results := dryRunOf(t, nil, restoreOf(nil), tc.items...)
+		n := slices.IndexFunc(results, func(f report.ItemResult) bool { return f.Item.Kind == mr.GetKind() })
+		said := strings.Contains(results[n].Outcome.Reason, "Secret infra/password, which its provider reads")
+		if results[n].Outcome.Action != tc.want || said != (tc.want == report.Keep) {
+			t.Errorf("%s\ngot %+v", reason, results[n])
+		}
+	}
+}
+
+// ofNightly returns a Restore of the backup nightly.
+func ofNightly(spec velerov1.RestoreSpec) *velerov1.Restore {
+	spec.BackupName = "nightly"
+
+	return restoreWith(spec)
 }

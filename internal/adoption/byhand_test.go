@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -29,139 +29,70 @@ func TestNextOfManualRelease(t *testing.T) {
 	}
 	claim := xptest.Claim("o", xptest.OfXR(x))
 	claimed := xptest.XR("x", xptest.ClaimedBy(claim))
-	fresh := xptest.Object(xptest.ManagedVersion, xptest.ManagedKind, "", "new", xptest.Field(map[string]any{"region": "eu"}, "spec", "forProvider"))
 	revision := xptest.Revision(xptest.RevisionName, x)
 	let := func(u *unstructured.Unstructured) *unstructured.Unstructured {
 		p, _ := Unverified.Consent(u)
 
 		return xptest.Merge(u, p)
 	}
-	const run = "; run: velero-plugin-for-crossplane release --restore " + restoreName + " [AwaitingUser]"
-	ready := func(name string) string {
-		return name + ": it waits for nothing but a user who releases it" + run
-	}
-	type want struct {
-		Step, Target string
-		Waiting      []string
-		Ready        bool
-	}
-	waits := func(s string) want { return want{Waiting: []string{s}, Ready: true} }
-	cases := map[string]struct {
-		reason   string
-		snapshot *Snapshot
-		of       *unstructured.Unstructured
-		want     want
-	}{
-		"XR": {reason: "All composed resources exist.", snapshot: snapshot(heldForManual(composes(bucket)), well, revision), of: x, want: waits(ready("XOrder x"))},
-		"Missing": {
-			reason: "The XR waits for the missing resource and is not ready.", snapshot: snapshot(heldForManual(composes(bucket)), revision), of: x,
-			want: want{Waiting: []string{"Bucket b: it is not in the cluster. Restore it; or, if its external resource is gone too, remove it from the resourceRefs of XOrder x, and Crossplane composes another [NotInCluster]"}},
-		},
-		"Unseen": {
-			reason: "Crossplane must have seen the resource.", of: x, snapshot: snapshot(heldFor(composes(), Hold{ByHand: true}), revision),
-			want: want{Waiting: []string{"XOrder x: Crossplane has not reported yet that it is paused [AwaitingPauseReport]"}},
-		},
+	runPlans(t, x, map[string]planCase{
+		"XR": {reason: "All composed resources exist.", want: "1/1; ready; waits: XOrder x AwaitingUser", snapshot: snapshot(heldForManual(composes(bucket)), well, revision)},
 		"HeldBucket": {
-			reason: "The XR of a held and ready MR waits only for the user.", snapshot: snapshot(heldForManual(composes(bucket)), heldForManual(bucket), revision), of: x,
-			want: waits(ready("Bucket b")),
+			reason: "The XR of a held and ready MR waits only for the user.", want: "0/1; ready; waits: Bucket b AwaitingUser",
+			snapshot: snapshot(heldForManual(composes(bucket)), heldForManual(bucket), revision),
 		},
 		"HeldXR": {
-			reason: "A composed XR reports its own readiness.", snapshot: snapshot(heldForManual(composes(child)), heldForManual(child), revision), of: x,
-			want: waits("XOrder child: this composed XR stays held until a user releases it" + run),
+			reason: "A composed XR reports its own readiness.", want: "0/1; ready; waits: XOrder child AwaitingUser",
+			snapshot: snapshot(heldForManual(composes(child)), heldForManual(child), revision),
 		},
 		"HeldAndMissing": {
-			reason: "A composed resource that waits for something else is not ready.", snapshot: snapshot(heldForManual(composes(bucket, child)), heldForManual(bucket), revision), of: x,
-			want: want{Waiting: []string{
-				ready("Bucket b"), "XOrder child: it is not in the cluster. Restore it; or, if its external resource is gone too, remove it from the resourceRefs of XOrder x, and Crossplane composes another [NotInCluster]",
-			}},
+			reason: "A composed resource that waits for something else is not ready.", want: "0/2; waits: Bucket b AwaitingUser, XOrder child NotInCluster",
+			snapshot: snapshot(heldForManual(composes(bucket, child)), heldForManual(bucket), revision),
 		},
-		"MR":    {reason: "An MR that no XR composes waits only for the user.", snapshot: snapshot(heldForManual(xptest.MR("b"))), of: bucket, want: waits(ready("Bucket b"))},
-		"Fresh": {reason: "The provider would create the external resource.", snapshot: snapshot(heldForManual(fresh)), of: fresh, want: waits(ready("Bucket new"))},
-		"Claim": {reason: "A claim has the plan of its XR.", snapshot: snapshot(heldForManual(claim), heldForManual(claimed), revision), of: claim, want: waits(ready("XOrder x"))},
-		"ClaimWithoutXR": {
-			reason: "Crossplane would create an XR.", snapshot: snapshot(heldForManual(xptest.Claim("o"))), of: claim, want: waits(ready("OrderClaim team-a/o")),
+		"MR": {reason: "An MR that no XR composes waits only for the user.", of: bucket, want: "ready; waits: Bucket b AwaitingUser", snapshot: snapshot(heldForManual(xptest.MR("b")))},
+		"Claim": {
+			reason: "A claim has the plan of its XR.", of: claim, want: "ready; waits: XOrder x AwaitingUser", snapshot: snapshot(heldForManual(claim), heldForManual(claimed), revision),
 		},
 		"ClaimOfLiveXR": {
-			reason: "An XR from before the restore does not release its claim.", snapshot: snapshot(heldForManual(claim), claimed), of: x, want: waits(ready("OrderClaim team-a/o")),
+			reason: "An XR from before the restore does not release its claim.", want: "ready; waits: OrderClaim team-a/o AwaitingUser", snapshot: snapshot(heldForManual(claim), claimed),
 		},
 		"Observing": {
-			reason: "Observing needs no consent of the user.", snapshot: snapshot(heldFor(xptest.MR("b"), Hold{ByHand: true, Observes: true}, xptest.SeenPaused())), of: bucket,
-			want: want{Step: "let its provider observe it", Target: "Bucket b"},
+			reason: "Observing needs no consent of the user.", of: bucket, want: "moving; observe Bucket b",
+			snapshot: snapshot(heldFor(xptest.MR("b"), Hold{ByHand: true, Observes: true}, xptest.SeenPaused())),
 		},
 		"Observed": {
-			reason: "Changes to the external resource need the consent of the user.", of: bucket, want: waits(ready("Bucket b")),
+			reason: "Changes to the external resource need the consent of the user.", of: bucket, want: "ready; waits: Bucket b AwaitingUser",
 			snapshot: snapshot(heldFor(xptest.MR("b"), Hold{ByHand: true, Observes: true}, unpaused(), xptest.Reconciled(), settling(noon.Add(-settleTime), false))),
 		},
-		"LetGo": {reason: "After the consent the XR continues as usual.", snapshot: snapshot(let(heldForManual(composes(bucket))), well, revision), of: x, want: want{Step: stepUnpause, Target: "XOrder x"}},
-		"LetGoMR": {
-			reason: "After the consent an MR continues as usual.", snapshot: snapshot(let(heldForManual(xptest.MR("b")))), of: bucket, want: want{Step: "give its own settings back", Target: "Bucket b"},
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			p := Next(tc.snapshot, xp.RefTo(tc.of))
-			got := want{Step: p.Step, Waiting: reason.Strings(p.Waiting), Ready: p.Ready}
-			if p.Target != nil {
-				got.Target = xp.String(p.Target)
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" || !p.Failed.IsZero() || p.Done || len(p.Also) > 0 || !p.Quarantine.IsZero() {
-				t.Errorf("%s\n-want, +got:\n%s%+v", tc.reason, diff, p)
-			}
-		})
-	}
+		"LetGo": {reason: "After the consent the XR continues as usual.", want: "1/1; unpause XOrder x", snapshot: snapshot(let(heldForManual(composes(bucket))), well, revision)},
+	})
 }
 
 // A user's consent leaves an ordinary hold, and a quarantine needs no second consent.
 func TestPutForManualRelease(t *testing.T) {
 	own := xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "false"), xptest.Policy("Automatic"))
-	cases := map[string]struct {
-		reason string
+	for name, tc := range map[string]struct {
 		of     Hold
-		want   Hold
+		byHand bool
 		says   string
 	}{
-		"ByHand": {
-			reason: "The mark must show that only a user releases the object.", of: Hold{ByHand: true}, want: Hold{ByHand: true},
-			says: "release --restore " + restoreName,
-		},
-		"Reason": {
-			reason: "The mark also gives the reason why the MR is held.", of: Hold{ByHand: true, Reason: ReasonStatus}, want: Hold{ByHand: true}, says: "until its status is restored [AwaitingRestore]; a user releases it",
-		},
-		"Identity": {
-			reason: "A reason without a next step gets the next step for a user.", of: Hold{ByHand: true, Reason: "it has no name"}, want: Hold{ByHand: true},
-			says: "it has no name; a user releases it",
-		},
-		"Quarantine": {reason: "One consent is enough.", of: Hold{ByHand: true, Quarantine: true}, want: Hold{Quarantine: true}, says: reasonQuarantine},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			u := heldFor(own, tc.of)
-			h, err := HoldOf(u)
-			if err != nil || h.ByHand != tc.want.ByHand || h.Quarantine != tc.want.Quarantine || !strings.Contains(h.Reason, tc.says) {
-				t.Fatalf("%s\ngot %+v, %v", tc.reason, h, err)
-			}
-			if _, next := WhyNotAdopted(u); !strings.Contains(next, "release --restore "+restoreName) {
-				t.Errorf("The next step must be the release command; got %q", next)
-			}
-			p, ok := Unverified.Consent(u)
-			if !ok {
-				t.Fatal("the hold must wait for the user's consent")
-			}
-			after, ordinary := xptest.Merge(u, p), heldFor(own, Hold{})
-			for _, u := range []*unstructured.Unstructured{after, ordinary} {
-				h, _ := HoldOf(u)
-				h.Reason = ""
-				if diff := cmp.Diff(Hold{}, Hold{ByHand: h.ByHand, Quarantine: h.Quarantine}); diff != "" || !xp.IsPaused(u) {
-					t.Errorf("%s", diff)
-				}
-			}
-			if h, _ := HoldOf(after); !strings.HasSuffix(h.Reason, "release x [AwaitingAdoption]") {
-				t.Errorf("the reason must have the next step; got %q", h.Reason)
-			}
-			if _, ok := Unverified.Consent(after); ok {
-				t.Error("a second consent must change nothing")
-			}
-		})
+		"ByHand":     {of: Hold{ByHand: true}, byHand: true, says: "release --restore " + restoreName},
+		"Reason":     {of: Hold{ByHand: true, Reason: ReasonStatus}, byHand: true, says: "until its status is restored [AwaitingRestore]; a user releases it"},
+		"Identity":   {of: Hold{ByHand: true, Reason: "it has no name"}, byHand: true, says: "it has no name; a user releases it"},
+		"Quarantine": {of: Hold{ByHand: true, Quarantine: true}, says: reasonQuarantine},
+	} {
+		u := heldFor(own, tc.of)
+		if h := must(HoldOf(u)); h.ByHand != tc.byHand || h.Quarantine == tc.byHand || !strings.Contains(h.Reason, tc.says) {
+			t.Errorf("%s: got %+v", name, h)
+		}
+		if _, next := WhyNotAdopted(u); !strings.Contains(next, "release --restore "+restoreName) {
+			t.Errorf("%s: the next step must be the release command; got %q", name, next)
+		}
+		p, _ := Unverified.Consent(u)
+		after := xptest.Merge(u, p)
+		if h := must(HoldOf(after)); h.ByHand || h.Quarantine || !xp.IsPaused(after) || !strings.HasSuffix(h.Reason, "release x [AwaitingAdoption]") {
+			t.Errorf("%s: a consent must leave an ordinary hold; got %+v", name, h)
+		}
 	}
 }
 
@@ -185,16 +116,13 @@ func TestRestoredAt(t *testing.T) {
 		"Nothing": {reason: "Without a hold there is nothing to wait for.", objects: []*unstructured.Unstructured{young}},
 		"Polled": {
 			reason:  "Only the first poll counts, and later objects don't count.",
-			objects: []*unstructured.Unstructured{young, xptest.XR("a", mark(Hold{Since: since, Polled: polled})), xptest.XR("b", mark(Hold{Since: since, Polled: later}))},
-			want:    polled,
+			objects: []*unstructured.Unstructured{young, xptest.XR("a", mark(Hold{Since: since, Polled: polled})), xptest.XR("b", mark(Hold{Since: since, Polled: later}))}, want: polled,
 		},
 		"FirstPoll": {
 			reason: "Without a mark from an earlier poll this is the first one.", objects: []*unstructured.Unstructured{young, xptest.XR("a", mark(Hold{Since: since}))},
 			want: noon.UTC().Format(time.RFC3339),
 		},
-		"MRs": {
-			reason: "MRs get no reports, so their marks never record a poll.", objects: []*unstructured.Unstructured{young, xptest.MR("b", mark(Hold{Since: since}))}, want: since,
-		},
+		"MRs": {reason: "MRs get no reports, so their marks never record a poll.", objects: []*unstructured.Unstructured{young, xptest.MR("b", mark(Hold{Since: since}))}, want: since},
 		"Forged": {
 			reason: "A mark without the plugin's signature proves nothing.",
 			objects: []*unstructured.Unstructured{
@@ -215,5 +143,112 @@ func TestRestoredAt(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// The reason of each hold that a user lifts has the next step, for who reads the mark alone.
+func TestWhyLeavesTheNextStepOut(t *testing.T) {
+	for name, of := range map[string]Hold{"Quarantine": {Quarantine: true}, "ByHand": {ByHand: true}} {
+		u := xptest.XR("x")
+		of.Restore, of.Since = restoreName, restoredAt
+		h := must(Put(u, of))
+		wantOnce(t, name, u, h)
+	}
+	u := heldLive(t, xptest.XR("x", xptest.Reconciled()))
+	h := must(HoldOf(u))
+	wantOnce(t, "ByCommand", u, h)
+}
+
+func wantOnce(t *testing.T, name string, u *unstructured.Unstructured, h *Hold) {
+	t.Helper()
+	next := HowToRelease(u, h)
+	if why := Why(u, h); next == "" || !strings.Contains(h.Reason, next) || strings.Contains(why, "run:") || !strings.HasSuffix(why, "]") {
+		t.Errorf("%s: the reason %q must be without the next step %q, and keep its code; got %q", name, h.Reason, next, why)
+	}
+}
+
+// quarantinedObject returns u in quarantine, after its controller has reported the pause.
+func quarantinedObject(u *unstructured.Unstructured) *unstructured.Unstructured {
+	return heldFor(u, Hold{Quarantine: true}, xptest.SeenPaused())
+}
+
+// An object in quarantine and what belongs to it do not change.
+func TestNextInQuarantine(t *testing.T) {
+	x := xptest.XR("x")
+	child := xptest.XR("child", xptest.ControlledBy(x))
+	bucket := xptest.MR("b", xptest.ControlledBy(x))
+	claim := xptest.Claim("o", xptest.OfXR(x))
+	claimed := xptest.XR("x", xptest.ClaimedBy(claim))
+	revision := xptest.Revision(xptest.RevisionName, x)
+	composes := func(u ...*unstructured.Unstructured) *unstructured.Unstructured {
+		return xptest.XR("x", xptest.Refs(u...))
+	}
+	released := func(u *unstructured.Unstructured) *unstructured.Unstructured {
+		p, _ := Unverified.Consent(u)
+
+		return xptest.Merge(u, p)
+	}
+	runPlans(t, x, map[string]planCase{
+		"XR": {
+			reason: "Every composed resource exists, but only the user ends a quarantine.", want: "0/1; quarantined: Quarantined",
+			snapshot: snapshot(quarantinedObject(composes(bucket)), xptest.With(bucket, xptest.Reconciled()), revision),
+		},
+		"Claim": {reason: "A claim without an XR would otherwise be released.", of: claim, want: "quarantined: Quarantined", snapshot: snapshot(quarantinedObject(xptest.Claim("o")))},
+		"MR":    {reason: "An MR with a known identity stays too.", of: bucket, want: "quarantined: Quarantined", snapshot: snapshot(quarantinedObject(xptest.MR("b")))},
+		"ComposedMR": {
+			reason: "The XR is not released without its MR.", want: "0/1; waits: Bucket b Quarantined; quarantined: Bucket b Quarantined",
+			snapshot: snapshot(held(composes(bucket), xptest.SeenPaused()), quarantinedObject(bucket), revision),
+		},
+		"ComposedXR": {
+			reason: "The XR is not released without its nested XR.", want: "0/1; waits: XOrder child Quarantined; quarantined: XOrder child Quarantined",
+			snapshot: snapshot(held(composes(child), xptest.SeenPaused()), quarantinedObject(child), revision),
+		},
+		"ClaimOfReleasedXR": {
+			reason: "An XR that was released by name does not release its claim.", want: "waits: OrderClaim team-a/o Quarantined; quarantined: OrderClaim team-a/o Quarantined",
+			snapshot: snapshot(quarantinedObject(claim), heldFor(claimed, Hold{}, unpaused(), xptest.Reconciled()), revision),
+		},
+		"XROfReleasedClaim": {
+			reason: "A claim is not released before its XR.", of: claim, want: "quarantined: Quarantined",
+			snapshot: snapshot(released(quarantinedObject(claim)), quarantinedObject(claimed), revision),
+		},
+		"ReleasedMR": {reason: "A released MR continues as usual.", of: bucket, want: "moving; release Bucket b", snapshot: snapshot(released(quarantinedObject(xptest.MR("b"))))},
+		"ReleasedXR": {reason: "A released XR passes through all checks.", want: "unpause XOrder x", snapshot: snapshot(released(quarantinedObject(composes())), revision)},
+	})
+}
+
+// The end of a quarantine leaves an ordinary hold.
+func TestConsent(t *testing.T) {
+	own := xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "false"), xptest.Policy("Automatic"))
+	u := quarantinedObject(own)
+	p, ok := Unverified.Consent(u)
+	if !ok {
+		t.Fatal("the object must be in quarantine")
+	}
+	ended := xptest.Merge(u, p)
+	ordinary, h := must(HoldOf(held(own))), must(HoldOf(ended))
+	if diff := cmp.Diff(ordinary, h, cmpopts.IgnoreFields(Hold{}, "Reason")); diff != "" || !xp.IsPaused(ended) {
+		t.Errorf("-ordinary, +ended:\n%s", diff)
+	}
+	w := snapshot(u)
+	w.Consent(xp.RefTo(u))
+	if diff := cmp.Diff(xptest.With(ended, xptest.Without("metadata", "resourceVersion")), w.Get(xp.RefTo(u))); diff != "" {
+		t.Errorf("-patched, +observed:\n%s", diff)
+	}
+	for name, u := range map[string]*unstructured.Unstructured{
+		"Ended": ended, "Held": held(own), "Free": own, "Unreadable": xptest.XR("x", xptest.Annotated(AnnotationHold, "?")),
+	} {
+		if p, ok := Unverified.Consent(u); ok || p != nil {
+			t.Errorf("%s: there is no quarantine to end; got %v", name, p)
+		}
+	}
+}
+
+// An object in quarantine at its backup is not in quarantine in the next restore, unless that asks
+// for it.
+func TestPutAfterAQuarantine(t *testing.T) {
+	own := xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "false"))
+	again := held(quarantinedObject(own))
+	if diff := cmp.Diff(held(own), xptest.With(again, xptest.Without("status"))); diff != "" {
+		t.Errorf("-first restore, +second:\n%s", diff)
 	}
 }

@@ -3,6 +3,7 @@ package adoption
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -54,20 +55,9 @@ func TestChoice(t *testing.T) {
 		snapshot []*unstructured.Unstructured
 		want     string
 	}{
-		"Newest":    {reason: "Without a selector the highest number counts.", xr: x, policy: new(xp.UpdateAutomatic), snapshot: all, want: "third"},
-		"Selects":   {reason: "The highest number of those with the labels counts.", xr: xptest.XR("x", selecting("stable")), policy: new(xp.UpdateAutomatic), snapshot: all, want: "second"},
 		"SelectsV2": {reason: "Crossplane v2 keeps the selector elsewhere.", xr: modern, policy: new(xp.UpdateAutomatic), snapshot: all, want: "second"},
-		"None":      {reason: "No revision has the labels.", xr: xptest.XR("x", selecting("beta")), policy: new(xp.UpdateAutomatic), snapshot: all, want: ""},
-		"Negative":  {reason: "Crossplane follows no negative number.", xr: xptest.XR("x", selecting("dev")), policy: new(xp.UpdateAutomatic), snapshot: []*unstructured.Unstructured{restored}},
-		"Manual":    {reason: "The XR names its revision.", xr: xptest.XR("x", selecting("stable")), policy: new(xp.UpdateManual), snapshot: all, want: "its own"},
 		"NoPolicy":  {reason: "The XRD's default is Automatic unless it is changed.", xr: xptest.XR("x", selecting("stable")), snapshot: all, want: "second"},
-		"NoDefault": {
-			reason: "The selector counts only with an explicit Automatic.", xr: xptest.XR("x", selecting("stable")), snapshot: append(all, xrd()), want: "third",
-		},
-		"DefaultAutomatic": {
-			reason: "The API server writes the XRD's default.", xr: xptest.XR("x", selecting("stable")),
-			snapshot: append(all, xrd(xptest.Field("Automatic", "spec", "defaultCompositionUpdatePolicy"))), want: "second",
-		},
+		"NoDefault": {reason: "The selector counts only with an explicit Automatic.", xr: xptest.XR("x", selecting("stable")), snapshot: append(all, xrd()), want: "third"},
 		"DefaultManual": {
 			reason: "The API server writes the XRD's default.", xr: x, snapshot: append(all, xrd(xptest.Field("Manual", "spec", "defaultCompositionUpdatePolicy"))), want: "its own",
 		},
@@ -76,12 +66,10 @@ func TestChoice(t *testing.T) {
 			snapshot: append(all, xrd(xptest.Field("other", "spec", "enforcedCompositionRef", "name"))), want: "other",
 		},
 		"Claim": {
-			reason: "Crossplane copies the claim's selector to its XR.", xr: xptest.XR("x", xptest.ClaimedBy(claim)), policy: new(xp.UpdateAutomatic),
-			snapshot: append(all, claim), want: "second",
+			reason: "Crossplane copies the claim's selector to its XR.", xr: xptest.XR("x", xptest.ClaimedBy(claim)), policy: new(xp.UpdateAutomatic), snapshot: append(all, claim),
+			want: "second",
 		},
-		"ClaimOfAnother": {
-			reason: "A claim that the XR does not name changes nothing.", xr: x, policy: new(xp.UpdateAutomatic), snapshot: append(all, claim), want: "third",
-		},
+		"ClaimOfAnother": {reason: "A claim that the XR does not name changes nothing.", xr: x, policy: new(xp.UpdateAutomatic), snapshot: append(all, claim), want: "third"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -157,38 +145,26 @@ func TestNextKeepsWhatCanFollowNothing(t *testing.T) {
 		return u
 	}
 	own := numbered(xptest.RevisionName, -7, map[string]string{"channel": "stable"})
-	stays := func(what, next string) outcome {
-		return outcome{Adopted: 1, Total: 1, Waiting: []string{
-			"XOrder x: it stays on CompositionRevision orders-1a2b3c, because it is to follow " + what + ", and the cluster has none. " + next + " [NoRevisionToFollow]",
-		}}
-	}
-	released := outcome{Step: "adopted; give its own settings back", Target: "XOrder x", Adopted: 1, Total: 1}
-	const channel = "a revision of Composition orders with the labels channel=stable"
 	claim := xptest.Claim("o", xptest.OfXR(x))
-	runPlans(t, map[string]planCase{
+	runPlans(t, x, map[string]planCase{
 		"NoneWithTheLabels": {
-			reason:   "Without a revision Crossplane does not reconcile the XR any more.",
-			snapshot: snapshot(xr(selecting("stable")), bucket, own, numbered("live", 2, map[string]string{"channel": "dev"})), ref: xp.RefTo(x),
-			want: stays(channel, "Apply that Composition with these labels, or change the compositionRevisionSelector"),
+			reason: "Without a revision Crossplane does not reconcile the XR any more.", want: "1/1; waits: XOrder x NoRevisionToFollow",
+			snapshot: snapshot(xr(selecting("stable")), bucket, own, numbered("live", 2, map[string]string{"channel": "dev"})),
 		},
 		"OfAClaim": {
-			reason:   "Crossplane copies the claim's selector to the XR.",
-			snapshot: snapshot(xr(selecting("stable"), xptest.ClaimedBy(claim)), held(claim), bucket, own), ref: xp.RefTo(x),
-			want: stays(channel, "Apply that Composition with these labels, or change the compositionRevisionSelector of OrderClaim team-a/o"),
+			reason: "Crossplane copies the claim's selector to the XR.", want: "1/1; waits: XOrder x NoRevisionToFollow", says: "of OrderClaim team-a/o",
+			snapshot: snapshot(xr(selecting("stable"), xptest.ClaimedBy(claim)), held(claim), bucket, own),
 		},
 		"OneWithTheLabels": {
-			reason:   "Crossplane follows it, as without a restore.",
-			snapshot: snapshot(xr(selecting("stable")), bucket, own, numbered("live", 1, map[string]string{"channel": "stable"})), ref: xp.RefTo(x), want: released,
+			reason: "Crossplane follows it, as without a restore.", want: "1/1; release XOrder x",
+			snapshot: snapshot(xr(selecting("stable")), bucket, own, numbered("live", 1, map[string]string{"channel": "stable"})),
 		},
 		"NoComposition": {
-			reason:   "Crossplane needs the Composition to choose.",
-			snapshot: snapshot(xr(), bucket, xptest.With(own, xptest.Without("metadata", "ownerReferences"))), ref: xp.RefTo(x),
-			want: stays("a revision of Composition orders", "Apply that Composition"),
+			reason: "Crossplane needs the Composition to choose.", want: "1/1; waits: XOrder x NoRevisionToFollow", says: "a revision of Composition orders, and",
+			snapshot: snapshot(xr(), bucket, xptest.With(own, xptest.Without("metadata", "ownerReferences"))),
 		},
-		"AnyRevision": {reason: "Crossplane makes a revision of each Composition.", snapshot: snapshot(xr(), bucket, own), ref: xp.RefTo(x), want: released},
-		"Manual": {
-			reason: "The XR names its revision.", snapshot: snapshot(xr(selecting("stable"), xptest.Policy(xp.UpdateManual)), bucket, own), ref: xp.RefTo(x), want: released,
-		},
+		"AnyRevision": {reason: "Crossplane makes a revision of each Composition.", want: "1/1; release XOrder x", snapshot: snapshot(xr(), bucket, own)},
+		"Manual":      {reason: "The XR names its revision.", want: "1/1; release XOrder x", snapshot: snapshot(xr(selecting("stable"), xptest.Policy(xp.UpdateManual)), bucket, own)},
 	})
 }
 
@@ -238,49 +214,38 @@ func TestNextFollowsAnotherRevision(t *testing.T) {
 	converted := xptest.Revision("orders-2", x, xptest.ControlledBy(composition), xptest.Field(int64(2), "spec", "revision"),
 		xptest.JSON(`{"spec":{"pipeline":[{"input":{"resources":[{"name":"network"},{"name":"bucket"}]}}]}}`))
 	other := xptest.With(converted, xptest.JSON(`{"spec":{"pipeline":[{"input":{"resources":[{"name":"network"},{}, 7]}}, 7, {"input":{"resources":7}}]}}`))
-	const lost = "CompositionRevision orders-1a2b3c: it is not in the cluster. " +
-		"Restore it, or set another compositionRevisionRef on XOrder x. " +
-		`If it was in mode Resources, which Crossplane v2 does not have, apply what "crossplane beta convert pipeline-composition" of v1.20 makes of its ` +
-		"Composition orders"
-	wait := func(why string) outcome {
-		return outcome{Adopted: 1, Total: 1, Waiting: []string{lost + why + " [CompositionRevisionMissing]"}}
-	}
-	runPlans(t, map[string]planCase{
+	runPlans(t, x, map[string]planCase{
 		"Converted": {
-			reason: "The converted revision names every composed resource.", snapshot: snapshot(xr, bucket, converted), ref: xp.RefTo(x),
-			want: outcome{Step: "its revision is gone; have it follow the one that it would get, which names all that it composes", Target: "XOrder x", Adopted: 1, Total: 1},
+			reason: "The converted revision names every composed resource.",
+			want:   "1/1; its revision is gone; have it follow the one that it would get, which names all that it composes XOrder x", snapshot: snapshot(xr, bucket, converted),
 		},
 		"Invalid": {
-			reason: "The XR must not follow a revision that Crossplane can't run.", ref: xp.RefTo(x), snapshot: snapshot(xr, bucket, xptest.With(converted, xptest.JSON(
-				`{"status":{"conditions":[{"type":"ValidPipeline","status":"False","reason":"MissingCapabilities","message":"f can't"}]}}`))),
-			want: outcome{Adopted: 1, Total: 1, Waiting: []string{
-				"CompositionRevision orders-2: its pipeline is not valid: f can't. Install Functions with the capabilities that it needs [PipelineNotValid]",
-			}},
+			reason: "The XR must not follow a revision that Crossplane can't run.", want: "1/1; waits: CompositionRevision orders-2 PipelineNotValid",
+			snapshot: snapshot(xr, bucket, xptest.With(converted, xptest.JSON(`{"status":{"conditions":[{"type":"ValidPipeline","status":"False","reason":"MissingCapabilities","message":"f can't"}]}}`))),
 		},
 		"OtherKind": {
-			reason: "Crossplane would replace the resource by one of the other kind.", ref: xp.RefTo(x), snapshot: snapshot(xr, bucket, xptest.With(converted, xptest.JSON(
-				`{"spec":{"pipeline":[{"input":{"resources":[{"name":"bucket","base":{"apiVersion":"cloud.example.org/v1alpha1","kind":"Store"}}]}}]}}`))),
-			want: wait(", and it continues. CompositionRevision orders-2 does not name Bucket b, which it composes"),
+			reason: "Crossplane would replace the resource by one of the other kind.", want: "1/1; waits: CompositionRevision orders-1a2b3c CompositionRevisionMissing",
+			says:     "does not name Bucket b",
+			snapshot: snapshot(xr, bucket, xptest.With(converted, xptest.JSON(`{"spec":{"pipeline":[{"input":{"resources":[{"name":"bucket","base":{"apiVersion":"cloud.example.org/v1alpha1","kind":"Store"}}]}}]}}`))),
 		},
-		"None": {reason: "The message explains how to convert the Composition.", snapshot: snapshot(xr, bucket), ref: xp.RefTo(x), want: wait(", and it continues")},
+		"None": {
+			reason: "The message explains how to convert the Composition.", want: "1/1; waits: CompositionRevision orders-1a2b3c CompositionRevisionMissing", snapshot: snapshot(xr, bucket),
+		},
 		"Other": {
-			reason: "Crossplane would delete a resource that the revision does not name.", snapshot: snapshot(xr, bucket, other), ref: xp.RefTo(x),
-			want: wait(", and it continues. CompositionRevision orders-2 does not name Bucket b, which it composes"),
+			reason: "Crossplane would delete a resource that the revision does not name.", want: "1/1; waits: CompositionRevision orders-1a2b3c CompositionRevisionMissing",
+			says: "does not name Bucket b", snapshot: snapshot(xr, bucket, other),
 		},
 		"Nameless": {
-			reason:   "Conversion names unnamed templates, and Crossplane would then create those resources again.",
-			snapshot: snapshot(xr, nameless, converted), ref: xp.RefTo(x),
-			want: wait(", and it continues. CompositionRevision orders-2 does not name Bucket b, which it composes"),
+			reason: "Conversion names unnamed templates, and Crossplane would then create those resources again.",
+			want:   "1/1; waits: CompositionRevision orders-1a2b3c CompositionRevisionMissing", says: "does not name Bucket b", snapshot: snapshot(xr, nameless, converted),
 		},
 		"Stray": {
-			reason:   "No XR follows a revision without its Composition.",
+			reason: "No XR follows a revision without its Composition.", want: "1/1; waits: CompositionRevision orders-1a2b3c CompositionRevisionMissing", says: ", and it continues [",
 			snapshot: snapshot(xr, bucket, xptest.With(converted, xptest.Without("metadata", "ownerReferences"))),
-			ref:      xp.RefTo(x),
-			want:     wait(", and it continues"),
 		},
 		"Manual": {
-			reason: "With policy Manual the user selects the revision.", snapshot: snapshot(manual, bucket, converted), ref: xp.RefTo(x),
-			want: wait(", and set its revision there"),
+			reason: "With policy Manual the user selects the revision.", want: "1/1; waits: CompositionRevision orders-1a2b3c CompositionRevisionMissing", says: "set its revision there",
+			snapshot: snapshot(manual, bucket, converted),
 		},
 	})
 }
@@ -299,5 +264,113 @@ func TestFollowLetsCrossplaneWriteTheRevision(t *testing.T) {
 	after := xptest.Merge(xr, p.Patch)
 	if p = Next(snapshot(after, bucket, converted), xp.RefTo(x)); p.Step != stepUnpause || !p.Warning.IsZero() || len(p.Remarks) > 0 {
 		t.Errorf("the XR must be unpaused next, without a warning: %+v", p)
+	}
+}
+
+// A warning that a held XR or claim follows another Composition than in the backup comes before the
+// change takes effect.
+func TestNextOfAChangedComposition(t *testing.T) {
+	x := xptest.XR("x")
+	claim := xptest.Claim("o", xptest.OfXR(x))
+	follows := func(u *unstructured.Unstructured, composition, revision string) *unstructured.Unstructured {
+		return xptest.With(held(u, xptest.SeenPaused()), xptest.Field(composition, "spec", "compositionRef", "name"),
+			xptest.Field(revision, "spec", "compositionRevisionRef", "name"))
+	}
+	same := xp.Instance{Unstructured: x}
+	none := xptest.With(held(x, xptest.SeenPaused()), xptest.Without("spec", "compositionRef"))
+	adopted := held(xptest.XR("x", xptest.ClaimedBy(claim)), unpaused(), xptest.Reconciled())
+	for name, tc := range map[string]struct {
+		reason   string
+		snapshot *Snapshot
+		want     string
+	}{
+		"Same": {reason: "The Composition did not change.", snapshot: snapshot(follows(x, same.Composition(), same.Revision()), xptest.Revision(same.Revision(), x))},
+		"Composition": {
+			reason: "The other Composition takes effect when the pin is removed.", snapshot: snapshot(follows(x, "other", same.Revision()), xptest.Revision(same.Revision(), x)),
+			want: "its compositionRef from orders to other while it was held",
+		},
+		"Revision": {
+			reason: "The other revision takes effect at once.", snapshot: snapshot(follows(x, same.Composition(), "other-1"), xptest.Revision("other-1", x)),
+			want: "its compositionRevisionRef from " + same.Revision() + " to other-1 while",
+		},
+		"NoName": {
+			reason: "The warning leaves out a value that can't be a name.", snapshot: snapshot(follows(x, "a\nb", same.Revision()), xptest.Revision(same.Revision(), x)),
+			want: "its compositionRef from orders to a text that can't be its name while",
+		},
+		"Removed": {reason: "Crossplane then selects a Composition.", snapshot: snapshot(none, xptest.Revision(same.Revision(), x)), want: "its compositionRef from orders to none"},
+		"Claim": {
+			reason: "Crossplane copies the reference of the claim to the XR.", snapshot: snapshot(adopted, follows(claim, "other", same.Revision())),
+			want: "OrderClaim team-a/o: another writer has changed its compositionRef",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := Next(tc.snapshot, xp.RefTo(x))
+			if plan.Patch == nil || !strings.Contains(plan.Warning.String(), tc.want) || plan.Warning.IsZero() != (tc.want == "") {
+				t.Errorf("%s\nwant %q, got %+v", tc.reason, tc.want, plan)
+			}
+		})
+	}
+	waits := snapshot(held(xptest.XR("x", xptest.ClaimedBy(claim))), follows(claim, "other", same.Revision()), xptest.Revision(same.Revision(), x))
+	if plan := Next(waits, xp.RefTo(x)); len(plan.Waiting) == 0 || len(plan.Remarks) != 1 || !strings.Contains(plan.Remarks[0].String(), "OrderClaim team-a/o: another writer") {
+		t.Errorf("A waiting plan must carry the remark too; got %+v", plan)
+	}
+}
+
+// A user who pins an object in Git during a hold wants it pinned.
+func TestNextOfPinnedInGit(t *testing.T) {
+	path := xp.Instance{Unstructured: xptest.XR("x")}.UpdatePolicyPath()
+	automatic := xptest.Policy(xp.UpdateAutomatic)
+	adopted := func(o ...xptest.Option) *unstructured.Unstructured {
+		return held(xptest.XR("x", automatic, ofRestore()), append([]xptest.Option{unpaused(), xptest.Reconciled()}, o...)...)
+	}
+	updated := func(o ...xptest.Option) *unstructured.Unstructured {
+		const by, operation = "kubectl-client-side-apply", "Update"
+		now := append([]xptest.Option{unpaused(), xptest.Reconciled(), managed(by, operation, laterAt, path)}, o...)
+
+		return held(xptest.XR("x", automatic, ofRestore(), managed(by, operation, saved, path)), now...)
+	}
+	claim := func(o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.Claim("o", append([]xptest.Option{xptest.OfXR(xptest.XR("x")), xptest.Reconciled()}, o...)...)
+	}
+	ofClaim := held(xptest.XR("x", automatic, xptest.ClaimedBy(claim())), unpaused(), xptest.Reconciled())
+	for name, tc := range map[string]struct {
+		reason   string
+		snapshot *Snapshot
+		want     string
+	}{
+		"NoWriter": {reason: "Only the hold set the pin.", snapshot: snapshot(adopted()), want: xp.UpdateAutomatic},
+		"Flux":     {reason: "Flux has written the pin since the hold.", snapshot: snapshot(adopted(managed("kustomize-controller", "Apply", laterAt, path))), want: xp.UpdateManual},
+		"Before":   {reason: "The manager in the backup had another value.", snapshot: snapshot(adopted(managed("kubectl", "Update", saved, path))), want: xp.UpdateAutomatic},
+		"Velero":   {reason: "Velero writes every field.", snapshot: snapshot(adopted(managed("velero-server", "Update", laterAt, path))), want: xp.UpdateAutomatic},
+		"Server": {
+			reason: "The API server uses this name for unknown managers.", snapshot: snapshot(adopted(managed("before-first-apply", "Update", laterAt, path))), want: xp.UpdateAutomatic,
+		},
+		"Forged": {
+			reason: "A writer put a later time into the managedFields of the backup.", want: xp.UpdateAutomatic,
+			snapshot: snapshot(xptest.With(held(xptest.XR("x", automatic, ofRestore(), managed("argocd", "Update", laterAt, path))), unpaused(), xptest.Reconciled(),
+				managed("argocd", "Update", laterAt, path))),
+		},
+		"Defaulted": {reason: "The creator also manages the default and has updated another field since.", want: xp.UpdateAutomatic, snapshot: snapshot(updated())},
+		"AppliedClientSide": {
+			reason: "The manifest that was applied since has the pin.", want: xp.UpdateManual,
+			snapshot: snapshot(updated(xptest.Annotated(xp.AnnotationLastApplied, `{"spec":{"compositionUpdatePolicy":"Manual"}}`))),
+		},
+		"AppliedOther": {
+			reason: "The manifest that was applied since has no pin.", want: xp.UpdateAutomatic,
+			snapshot: snapshot(updated(xptest.Annotated(xp.AnnotationLastApplied, `{"spec":{"region":"here"}}`))),
+		},
+		"Claim": {reason: "Crossplane copies the policy of the claim to the XR.", snapshot: snapshot(ofClaim, claim(xptest.Policy(xp.UpdateManual))), want: xp.UpdateManual},
+		"ClaimPaused": {
+			reason: "Crossplane copies nothing from a paused claim.", want: xp.UpdateAutomatic,
+			snapshot: snapshot(ofClaim, claim(xptest.Policy(xp.UpdateManual), xptest.Annotated(xp.AnnotationPaused, "true"))),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := tc.snapshot.Get(xp.RefTo(xptest.XR("x")))
+			plan := Next(tc.snapshot, xp.RefTo(u))
+			if got, _ := (xp.Instance{Unstructured: xptest.Merge(u, plan.Patch)}).UpdatePolicy(); plan.Patch == nil || got != tc.want {
+				t.Errorf("%s\nwant %q, got %q of %+v", tc.reason, tc.want, got, plan)
+			}
+		})
 	}
 }

@@ -65,8 +65,7 @@ func specimens() map[string]specimen {
 		"by-hand":    {reason: "Only a user releases a manual hold.", object: x, put: with(func(h *Hold) { h.ByHand = true })},
 		"clone":      {reason: "A copy of a live object stays held.", object: bucket, put: with(func(h *Hold) { h.Clone, h.Reason = "Bucket team-a/b", "a copy" })},
 		"create": {
-			reason: "An MR without external-name must not create anything.", object: bucket,
-			put: with(func(h *Hold) { h.Identity, h.Reason = xp.CreatePending, "a create was in flight" }),
+			reason: "An MR without external-name must not create anything.", object: bucket, put: with(func(h *Hold) { h.Identity, h.Reason = xp.CreatePending, "a create was in flight" }),
 			then: func(h *Hold) {
 				h.Reported = &Reported{CreatePending: laterAt, CreateSucceeded: laterAt, Synced: laterAt}
 			},
@@ -77,12 +76,10 @@ func specimens() map[string]specimen {
 		},
 		"settles": {
 			reason: "A provider found the external resource of the MR.", object: xptest.With(bucket, xptest.Field([]any{"*"}, "spec", "managementPolicies")),
-			put:  with(func(h *Hold) { h.Observes, h.Reason = true, "observed first" }),
-			then: func(h *Hold) { h.Settling, h.Lost = laterAt, true },
+			put: with(func(h *Hold) { h.Observes, h.Reason = true, "observed first" }), then: func(h *Hold) { h.Settling, h.Lost = laterAt, true },
 		},
 		"reads": {
-			reason: "An MR waits for a password Secret and for its XR.",
-			object: xptest.With(bucket, xptest.Annotated(xp.AnnotationRestoreStatus, "false")),
+			reason: "An MR waits for a password Secret and for its XR.", object: xptest.With(bucket, xptest.Annotated(xp.AnnotationRestoreStatus, "false")),
 			put: with(func(h *Hold) {
 				h.Inputs = []Input{{Namespace: "infra", Name: "password", Stored: true, By: "velero restore create"}}
 				h.Owner, h.Status, h.Reason = &owner, []string{"atProvider"}, "its password is missing"
@@ -104,10 +101,7 @@ func specimens() map[string]specimen {
 		},
 		"again":      {reason: "The plugin put the hold on again.", object: x, put: of, then: func(h *Hold) { h.Again, h.Paused = true, &yes }},
 		"taken-over": {reason: "Another writer had created the object.", object: x, put: of, then: func(h *Hold) { h.TakenOver = true }},
-		"freed": {
-			reason: "Only the mark is left to remove.", object: x, put: of,
-			then: func(h *Hold) { h.Freed, h.Managers = true, []map[string]any{{"manager": "argocd-controller"}} },
-		},
+		"freed":      {reason: "Only the mark is left to remove.", object: x, put: of, then: func(h *Hold) { h.Freed, h.Managers = true, []map[string]any{{"manager": "argocd-controller"}} }},
 	} {
 		u := s.object.DeepCopy()
 		h, err := Put(u, s.put)
@@ -207,10 +201,7 @@ func keepSpecimens(t *testing.T, version string) {
 	if _, err := os.Stat(path); err == nil {
 		t.Fatalf("%s exists already, and recorded marks never change", path)
 	}
-	b, err := json.MarshalIndent(specimens(), "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must(json.MarshalIndent(specimens(), "", " "))
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -221,10 +212,7 @@ func keepSpecimens(t *testing.T, version string) {
 
 func readSpecimens(t *testing.T, path string) map[string]specimen {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Clean(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must(os.ReadFile(filepath.Clean(path)))
 	all := map[string]specimen{}
 	if err := json.Unmarshal(b, &all); err != nil {
 		t.Fatal(err)
@@ -252,10 +240,7 @@ func markIn(t *testing.T, mark string) map[string]any {
 
 func viaJSON(t *testing.T, from map[string]any) map[string]any {
 	t.Helper()
-	b, err := json.Marshal(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must(json.Marshal(from))
 	to := map[string]any{}
 	if err := json.Unmarshal(b, &to); err != nil {
 		t.Fatal(err)

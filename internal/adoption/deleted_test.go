@@ -1,11 +1,14 @@
 package adoption
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -23,103 +26,66 @@ func TestNextOfDeleted(t *testing.T) {
 	mr := func(o ...xptest.Option) *unstructured.Unstructured {
 		return heldFor(unnamed(o...), Hold{Identity: xp.Unknown}, xptest.Deleting(), xptest.Annotated(xp.AnnotationExternalName, "b"))
 	}
-	const (
-		code = " [DeletedWhileHeld]"
-		ofXR = "XOrder x is being deleted, and its hold stops Crossplane from that; to delete it with all that it composes, remove its annotation " +
-			"crossplane.io/paused" + keepExternalNext
-		ofClaim = "OrderClaim team-a/o is being deleted, and its hold stops Crossplane from deleting XOrder x too; to delete both, with all that they compose, " +
-			"remove the annotation crossplane.io/paused of both; to keep XOrder x, remove the finalizers of OrderClaim team-a/o, and restore it again when it is " +
-			`gone: docs/gitops.md, "It was deleted while it was held"` + code
-		ofMR = "Bucket b is being deleted, and its hold stops its provider from that; to delete it with its external resource, remove its annotation " +
-			"crossplane.io/paused; to keep that, first remove Delete from its managementPolicies (on v1 set deletionPolicy: Orphan), and restore it again when it is " +
-			"gone" + code
-	)
-	const left = "Bucket b was deleted while it only observed, so its provider leaves its external resource \"b\" behind, and nothing manages that. Restore it " +
-		"again when it is gone, and it manages it as before; to delete both, delete it once it is released [DeletedWhileObserved]"
-	runPlans(t, map[string]planCase{
+	runPlans(t, x, map[string]planCase{
 		"XR": {
-			reason: "Crossplane would resume the deletion and delete all composed resources.", ref: xp.RefTo(x),
-			snapshot: snapshot(paused, bucket, revision), want: outcome{Failed: ofXR + code},
+			reason: "Crossplane would resume the deletion and delete all composed resources.", want: "failed: DeletedWhileHeld", says: "XOrder x is being deleted",
+			snapshot: snapshot(paused, bucket, revision),
 		},
 		"Foreground": {
-			reason: "Foreground deletion removes composed resources first, and the message names the lost ones.", ref: xp.RefTo(x),
-			snapshot: snapshot(paused, xptest.With(bucket, xptest.Deleting()), revision),
-			want:     outcome{Failed: ofXR + "; these are being deleted too, with their external resources: Bucket b" + code},
+			reason: "Foreground deletion removes composed resources first, and the message names the lost ones.", want: "failed: DeletedWhileHeld",
+			says: "being deleted too, with their external resources: Bucket b", snapshot: snapshot(paused, xptest.With(bucket, xptest.Deleting()), revision),
 		},
 		"ForegroundOver": {
-			reason: "Composed resources that are gone before the first check can't be kept either.", ref: xp.RefTo(x), snapshot: snapshot(paused, revision),
-			want: outcome{Failed: ofXR + "; these were deleted before it, with their external resources unless they only observed, or never restored: Bucket b" + code},
+			reason: "Composed resources that are gone before the first check can't be kept either.", want: "failed: DeletedWhileHeld",
+			says: "deleted before it, with their external resources unless they only observed, or never restored: Bucket b", snapshot: snapshot(paused, revision),
 		},
 		"Claim": {
-			reason: "Crossplane deletes the XR when the claim is released.", ref: xp.RefTo(x),
-			snapshot: snapshot(held(claimed, xptest.SeenPaused()), going, bucket, revision), want: outcome{Failed: ofClaim},
+			reason: "Crossplane deletes the XR when the claim is released.", want: "failed: DeletedWhileHeld", says: "OrderClaim team-a/o is being deleted",
+			snapshot: snapshot(held(claimed, xptest.SeenPaused()), going, bucket, revision),
 		},
 		"ClaimOfAdopted": {
-			reason: "The risk also exists for an XR that was adopted before.", ref: xp.RefTo(x), snapshot: snapshot(xptest.With(claimed, xptest.Reconciled()), going, bucket, revision),
-			want: outcome{Failed: ofClaim, Adopted: 1, Total: 1},
-		},
-		"ByTheClaim": {
-			reason: "Without a restored XR the claim has its own operation.", ref: xp.RefTo(claim),
-			snapshot: snapshot(held(claimed, xptest.SeenPaused()), going, bucket, revision), want: outcome{Failed: ofClaim},
+			reason: "The risk also exists for an XR that was adopted before.", want: "1/1; failed: DeletedWhileHeld", says: "XOrder x too",
+			snapshot: snapshot(xptest.With(claimed, xptest.Reconciled()), going, bucket, revision),
 		},
 		"ClaimLetGo": {
-			reason: "The user has released the claim.", ref: xp.RefTo(x), snapshot: snapshot(held(claimed, xptest.SeenPaused()), unpausedClaim, bucket, revision),
-			want: outcome{Failed: "OrderClaim team-a/o is being deleted, and so is XOrder x" + restoreAgainNext + " [BeingDeleted]"},
+			reason: "The user has released the claim.", want: "failed: BeingDeleted", says: "OrderClaim team-a/o is being deleted",
+			snapshot: snapshot(held(claimed, xptest.SeenPaused()), unpausedClaim, bucket, revision),
 		},
 		"ClaimOfAnother": {
-			reason: "Any XR can name any claim.", ref: xp.RefTo(x),
+			reason: "Any XR can name any claim.", want: "1/1; unpause XOrder x",
 			snapshot: snapshot(held(claimed, xptest.SeenPaused()), held(xptest.Claim("o", xptest.OfXR(xptest.XR("other"))), xptest.Deleting()), bucket, revision),
-			want:     outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
 		},
 		"MR": {
-			reason: "The provider would delete the external resource after the release.", ref: xp.RefTo(mr()), snapshot: snapshot(mr()), want: outcome{Failed: ofMR},
+			reason: "The provider would delete the external resource after the release.", of: mr(), want: "failed: DeletedWhileHeld", says: "Bucket b is being deleted",
+			snapshot: snapshot(mr()),
 		},
 		"ObservingMR": {
-			reason: "Its provider does not delete the external resource.", ref: xp.RefTo(mr()), snapshot: snapshot(observing(bucket, xptest.Deleting())),
-			want: outcome{Failed: left},
+			reason: "Its provider does not delete the external resource.", of: mr(), want: "failed: DeletedWhileObserved", snapshot: snapshot(observing(bucket, xptest.Deleting())),
 		},
 		"ObservingMROfXR": {
-			reason: "The XR would compose another external resource.", ref: xp.RefTo(x),
+			reason: "The XR would compose another external resource.", want: "0/1; waits: DeletedWhileObserved",
 			snapshot: snapshot(held(xptest.XR("x", xptest.Refs(bucket)), xptest.SeenPaused()), observing(bucket, xptest.Deleting()), revision),
-			want:     outcome{Total: 1, Waiting: []string{left}},
 		},
 		"OwnPoliciesKeep": {
-			reason: "The user wants the external resource to stay.", ref: xp.RefTo(mr()),
+			reason: "The user wants the external resource to stay.", of: mr(), want: "failed: BeingDeleted",
 			snapshot: snapshot(observing(xptest.With(bucket, policies(`["Observe","Create","Update"]`)), xptest.Deleting())),
-			want:     outcome{Failed: "Bucket b is being deleted" + restoreAgainNext + " [BeingDeleted]"},
 		},
-		"LetGoMR": {
-			reason: "A user has given the MR its policies back.", ref: xp.RefTo(mr()),
-			snapshot: snapshot(xptest.With(observing(bucket, xptest.Deleting()), policies(`["*"]`))),
-			want:     outcome{Failed: "Bucket b is being deleted" + restoreAgainNext + " [BeingDeleted]"},
-		},
-		"MRGone": {
-			reason: "The deletion was seen.", ref: xp.RefTo(mr()), snapshot: without(observing(bucket, xptest.Deleting())), want: outcome{Failed: left},
-		},
-		"MRGoneUnseen": {
-			reason: "It has only left the listing, or its deletion was not seen.", ref: xp.RefTo(mr()), snapshot: without(observing(bucket)),
-			want: outcome{Failed: "Bucket b: it was not restored, or was deleted since. See the errors of the restore. " + howObserved},
-		},
+		"MRGone":       {reason: "The deletion was seen.", of: mr(), want: "failed: DeletedWhileObserved", snapshot: without(observing(bucket, xptest.Deleting()))},
+		"MRGoneUnseen": {reason: "It has only left the listing, or its deletion was not seen.", of: mr(), want: "failed: Bucket b NotInCluster", snapshot: without(observing(bucket))},
 		"MRGoneReleased": {
-			reason: "Its provider has deleted the external resource.", ref: xp.RefTo(mr()),
+			reason: "Its provider has deleted the external resource.", of: mr(), want: "failed: Bucket b NotInCluster",
 			snapshot: without(xptest.With(observing(bucket, xptest.Deleting()), policies(`["*"]`))),
-			want:     outcome{Failed: "Bucket b: it was not restored, or was deleted since. See the errors of the restore. " + howObserved},
 		},
 		"MRGoneOfXR": {
-			reason: "The XR would compose another external resource.", ref: xp.RefTo(x),
+			reason: "The XR would compose another external resource.", want: "0/1; waits: DeletedWhileObserved",
 			snapshot: without(observing(bucket, xptest.Deleting()), held(xptest.XR("x", xptest.Refs(bucket)), xptest.SeenPaused()), revision),
-			want:     outcome{Total: 1, Waiting: []string{left}},
 		},
 		"ForegroundObserving": {
-			reason: "Foreground deletion removes what only observes.", ref: xp.RefTo(x), snapshot: without(observing(bucket, xptest.Deleting()), paused, revision),
-			want: outcome{Failed: ofXR + "; these were deleted while they only observed, so their external resources are still there, and nothing manages them: Bucket b" + code},
+			reason: "Foreground deletion removes what only observes.", want: "failed: DeletedWhileHeld",
+			says: "only observed, so their external resources are still there, and nothing manages them: Bucket b", snapshot: without(observing(bucket, xptest.Deleting()), paused, revision),
 		},
 	})
 }
-
-// howObserved is the hint of an object that is not in the cluster.
-const howObserved = "An MR that was deleted while it only observed has left its external resource behind: restore it again, and it manages that as before " +
-	"[NotInCluster]"
 
 // observing returns a restored MR that observes first, and is unpaused for that.
 func observing(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
@@ -147,5 +113,66 @@ func TestLeftBehind(t *testing.T) {
 	s.Add(gone)
 	if again := s.LeftBehind(); len(again) > 0 {
 		t.Errorf("It exists again, and was reported: %v", again)
+	}
+}
+
+func TestLeftovers(t *testing.T) {
+	usage := func(o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.Object("protection.crossplane.io/v1beta1", "Usage", xptest.Namespace, "u", append([]xptest.Option{
+			xptest.JSON(`{"spec":{"of":{"apiVersion":"cloud.example.org/v1alpha1","kind":"Bucket","resourceRef":{"name":"b"}}}}`),
+		}, o...)...)
+	}
+	x := xptest.XRV2("x")
+	gone := xptest.XRV2("x", xptest.UID("gone"))
+	mine := usage(xptest.ControlledBy(x))
+	lost := usage(xptest.Labelled(xp.LabelComposite, "x"))
+	child := xptest.XRV2("c", xptest.ControlledBy(x))
+	const left = "Usage team-a/u: "
+	type found map[string]string
+	cases := map[string]struct {
+		reason string
+		usage  *unstructured.Unstructured
+		xrs    []*unstructured.Unstructured
+		want   found
+	}{
+		"Listed":      {reason: "A Usage that its XR lists is no leftover.", usage: mine, xrs: []*unstructured.Unstructured{xptest.With(x, xptest.Refs(mine))}},
+		"ToBeAdopted": {reason: "The XR that lists a Usage without a controller takes it over.", usage: lost, xrs: []*unstructured.Unstructured{xptest.With(x, xptest.Refs(lost))}},
+		"Dropped": {
+			reason: "The XR no longer lists the Usage.", usage: mine, xrs: []*unstructured.Unstructured{x},
+			want: found{"x": "Order team-a/x composed it and does not list it in its resourceRefs"},
+		},
+		"Nested": {
+			reason: "The Usage belongs to a nested XR of the tree.", usage: usage(xptest.ControlledBy(child)), xrs: []*unstructured.Unstructured{xptest.With(x, xptest.Refs(child)), child},
+			want: found{"c": "Order team-a/c composed it and does not list it in its resourceRefs"},
+		},
+		"Uncontrolled": {
+			reason: "The label of the Usage names the tree.", usage: lost, xrs: []*unstructured.Unstructured{x, child}, want: found{"x": "no XR lists it in its resourceRefs"},
+		},
+		"ListedBelow": {reason: "Another XR of the tree lists the Usage.", usage: lost, xrs: []*unstructured.Unstructured{x, xptest.With(child, xptest.Refs(lost))}},
+		"Recreated": {
+			reason: "A new XR of the same name is another object.", usage: usage(xptest.ControlledBy(gone)), xrs: []*unstructured.Unstructured{x},
+			want: found{"x": "Order x, which composed it, is gone"},
+		},
+		"XRGone": {
+			reason: "The protected resource connects the Usage with this XR.", usage: usage(xptest.ControlledBy(xptest.XRV2("other"))),
+			xrs: []*unstructured.Unstructured{xptest.With(x, xptest.Refs(xptest.NamespacedMR("b")))}, want: found{"x": "Order other, which composed it, is gone"},
+		},
+		"Theirs":    {reason: "A Usage of an XR of another kind has no connection with this XR.", usage: usage(xptest.ControlledBy(xptest.XR("x"))), xrs: []*unstructured.Unstructured{x}},
+		"Elsewhere": {reason: "A label does not name a tree of another namespace.", usage: xptest.With(lost, xptest.In("team-b")), xrs: []*unstructured.Unstructured{x}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := found{}
+			for _, l := range Leftovers([]*unstructured.Unstructured{tc.usage}, tc.xrs) {
+				m := l.Message()
+				got[l.XR.GetName()], _, _ = strings.Cut(strings.TrimPrefix(m.Text, left), ". It protects Bucket team-a/b; ")
+				if !strings.HasPrefix(m.Text, left) || m.Code != reason.UsageLeftBehind {
+					t.Errorf("got %q", m)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -25,6 +24,11 @@ func TestForce(t *testing.T) {
 	}
 	nameless := xptest.MR("b", xptest.ControlledBy(x), xptest.Without("metadata", "annotations", xp.AnnotationExternalName))
 	claim := xptest.Claim("o", xptest.OfXR(x))
+	publishing, xr2 := xptest.MR("b", xptest.PublishesTo("infra", "s")), xptest.XR("x", xptest.PublishesTo("infra", "s"), xptest.SeenPaused())
+	listing, owner := xptest.XR("x", xptest.Refs(bucket), xptest.Reconciled()), xp.RefTo(x)
+	ownerless := heldFor(xptest.MR("b"), Hold{Reason: ReasonOwnerless, Owner: &owner})
+	unread := snapshot(ownerless)
+	unread.AddUnreadable(x.GroupVersionKind(), "forbidden")
 	cases := map[string]struct {
 		reason   string
 		snapshot *Snapshot
@@ -34,17 +38,7 @@ func TestForce(t *testing.T) {
 	}{
 		"Nothing": {reason: "All composed resources exist.", snapshot: snapshot(xr(), bucket, pinned), of: x},
 		"Missing": {
-			reason: "Crossplane creates the missing resource again, with a second external resource.", snapshot: snapshot(xr(), pinned), of: x,
-			want: []reason.Code{reason.Dangling},
-		},
-		"Unserved": {
-			reason: "Crossplane can't create the resource while its kind is not served.", of: x, want: []reason.Code{reason.Dangling},
-			snapshot: func() *Snapshot {
-				w := snapshot(xr(), pinned)
-				w.AddUnserved(schema.GroupKind{Group: "cloud.example.org", Kind: "Bucket"})
-
-				return w
-			}(),
+			reason: "Crossplane creates the missing resource again, with a second external resource.", snapshot: snapshot(xr(), pinned), of: x, want: []reason.Code{reason.Dangling},
 		},
 		"OffTheList": {reason: "A user removed the reference, so the resource need not exist.", snapshot: snapshot(xptest.With(xr(), xptest.Refs()), pinned), of: x},
 		"Unlisted": {
@@ -56,8 +50,7 @@ func TestForce(t *testing.T) {
 			want: []reason.Code{reason.ControlledByAnother},
 		},
 		"Going": {
-			reason: "The resource is about to be deleted.", snapshot: snapshot(xr(), xptest.With(bucket, xptest.Deleting()), pinned), of: x,
-			want: []reason.Code{reason.BeingDeleted},
+			reason: "The resource is about to be deleted.", snapshot: snapshot(xr(), xptest.With(bucket, xptest.Deleting()), pinned), of: x, want: []reason.Code{reason.BeingDeleted},
 		},
 		"FollowsAnother": {
 			reason: "Another writer changed the Composition during the hold.", of: x,
@@ -65,8 +58,7 @@ func TestForce(t *testing.T) {
 			want:     []reason.Code{reason.CompositionChanged, reason.RevisionMissing},
 		},
 		"HeldBelow": {
-			reason: "The MR keeps its own hold.", snapshot: snapshot(xr(), heldFor(nameless, Hold{Identity: xp.Unknown}), pinned), of: x,
-			want: []reason.Code{reason.HeldBelow},
+			reason: "The MR keeps its own hold.", snapshot: snapshot(xr(), heldFor(nameless, Hold{Identity: xp.Unknown}), pinned), of: x, want: []reason.Code{reason.HeldBelow},
 		},
 		"NotObserved": {
 			reason: "The risks name everything else that the XR waited for.", snapshot: snapshot(xr(), xptest.With(bucket, xptest.Without("status")), pinned), of: x,
@@ -80,9 +72,7 @@ func TestForce(t *testing.T) {
 		"NoneOfItsChannel": {
 			reason: "No revision has the labels.", snapshot: snapshot(xr(selecting("stable")), bucket, pinned, newer), of: x, want: []reason.Code{reason.RevisionMissing},
 		},
-		"NoRevision": {
-			reason: "Crossplane has no revision to follow.", snapshot: snapshot(xr(), bucket), of: x, want: []reason.Code{reason.RevisionMissing},
-		},
+		"NoRevision": {reason: "Crossplane has no revision to follow.", snapshot: snapshot(xr(), bucket), of: x, want: []reason.Code{reason.RevisionMissing}},
 		"Deleted": {
 			reason: "Only the hold keeps Crossplane from deleting the XR.", snapshot: snapshot(xptest.With(xr(), xptest.Deleting()), bucket, pinned), of: x,
 			want: []reason.Code{reason.BeingDeleted},
@@ -104,22 +94,36 @@ func TestForce(t *testing.T) {
 			reason: "The provider has not yet observed the external resource.", snapshot: snapshot(heldFor(bucket, Hold{Observes: true})), of: bucket,
 			want: []reason.Code{reason.NotObserved, reason.AwaitingPauseReport},
 		},
-		"ClaimWithoutXR": {
-			reason: "Crossplane creates another XR.", snapshot: snapshot(held(claim)), of: claim, want: []reason.Code{reason.Dangling},
-		},
-		"ClaimOfAnother": {
-			reason: "Crossplane refuses an XR that does not name the claim.", snapshot: snapshot(held(claim), x), of: claim, want: []reason.Code{reason.OneSided},
-		},
-		"Claim": {reason: "The claim and its XR belong together.", snapshot: snapshot(held(claim), xptest.XR("x", xptest.ClaimedBy(claim))), of: claim},
+		"ClaimWithoutXR": {reason: "Crossplane creates another XR.", snapshot: snapshot(held(claim)), of: claim, want: []reason.Code{reason.Dangling}},
+		"ClaimOfAnother": {reason: "Crossplane refuses an XR that does not name the claim.", snapshot: snapshot(held(claim), x), of: claim, want: []reason.Code{reason.OneSided}},
+		"Claim":          {reason: "The claim and its XR belong together.", snapshot: snapshot(held(claim), xptest.XR("x", xptest.ClaimedBy(claim))), of: claim},
 		"Copy": {
-			reason: "Two MRs would manage one external resource.", snapshot: snapshot(heldFor(bucket, Hold{Clone: "Bucket other"})), of: bucket,
-			want: []reason.Code{reason.CopyOfAnother},
+			reason: "Two MRs would manage one external resource.", snapshot: snapshot(heldFor(bucket, Hold{Clone: "Bucket other"})), of: bucket, want: []reason.Code{reason.CopyOfAnother},
 		},
-		"Unreadable": {
-			reason: "The settings to return can't be read.", snapshot: snapshot(xptest.With(x, xptest.Annotated(AnnotationHold, "?"))), of: x,
-			refused: reason.Malformed,
+		"Forged": {
+			reason: "The key may be lost, and the mark decides the settings.", snapshot: withKey(held(xptest.XRV2("x"))), of: xptest.XRV2("x"),
+			want: []reason.Code{reason.MarkForged, reason.RevisionMissing},
 		},
-		"Gone": {reason: "There is no hold to lift.", snapshot: snapshot(), of: x, refused: reason.NotFound},
+		"Quarantine": {
+			reason: "Lifting by force ends the quarantine too.", snapshot: snapshot(quarantinedObject(xptest.XR("x", xptest.Refs(bucket))), pinned), of: x,
+			want: []reason.Code{reason.Dangling},
+		},
+		"Input": {
+			reason: "A provider can generate another password.", of: bucket, want: []reason.Code{reason.InputSecretMissing},
+			snapshot: snapshot(reading(bucket, Input{Namespace: "infra", Name: "password"})),
+		},
+		"Secret":           {reason: "Another Secret is published.", snapshot: snapshot(leftOut(publishing)), of: publishing, want: []reason.Code{reason.ConnectionSecretMissing}},
+		"SecretOfXR":       {reason: "Another Secret is published.", snapshot: snapshot(leftOut(xr2), pinned), of: xr2, want: []reason.Code{reason.ConnectionSecretMissing}},
+		"Ownerless":        {reason: "Crossplane may be about to drop the MR from its list.", snapshot: snapshot(listing, ownerless), of: bucket, want: []reason.Code{reason.Uncontrolled}},
+		"OwnerlessDropped": {reason: "The MR was deleted on purpose.", snapshot: snapshot(x, ownerless), of: bucket, want: []reason.Code{reason.Orphaned}},
+		"OwnerlessGone":    {reason: "The MR was deleted with its XR.", snapshot: snapshot(ownerless), of: bucket, want: []reason.Code{reason.Orphaned}},
+		"OwnerlessUnread":  {reason: "The XR is unreadable, so it may still compose the MR.", snapshot: unread, of: bucket, want: []reason.Code{reason.Uncontrolled}},
+		"OwnerlessPublishing": {
+			reason: "The risks also name everything else that is missing.", of: bucket, want: []reason.Code{reason.Uncontrolled, reason.ConnectionSecretMissing},
+			snapshot: snapshot(listing, heldFor(publishing, Hold{Owner: &owner, Secret: true})),
+		},
+		"Unreadable": {reason: "The settings to return can't be read.", snapshot: snapshot(xptest.With(x, xptest.Annotated(AnnotationHold, "?"))), of: x, refused: reason.Malformed},
+		"Gone":       {reason: "There is no hold to lift.", snapshot: snapshot(), of: x, refused: reason.NotFound},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -171,21 +175,11 @@ func TestForceReturnsSettings(t *testing.T) {
 		}
 		u := heldFor(own, h)
 		f := AssessForce(snapshot(u), xp.RefTo(own))
-		if diff := cmp.Diff(own, withoutNothing(xptest.Merge(u, f.Patch))); diff != "" {
+		if diff := cmp.Diff(asStored(own), asStored(xptest.Merge(u, f.Patch))); diff != "" {
 			t.Errorf("%s: -own, +after:\n%s", xp.String(own), diff)
 		}
 		if again := AssessForce(snapshot(xptest.Merge(u, f.Patch)), xp.RefTo(own)); again.Patch != nil || !again.Refused.IsZero() {
 			t.Errorf("%s: without a hold there is nothing to lift: %+v", xp.String(own), again)
 		}
 	}
-}
-
-// withoutNothing removes empty fields.
-func withoutNothing(u *unstructured.Unstructured) *unstructured.Unstructured {
-	xptest.Without("metadata", "resourceVersion")(u)
-	if len(u.GetAnnotations()) == 0 {
-		xptest.Without("metadata", "annotations")(u)
-	}
-
-	return u
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -11,14 +12,6 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
-)
-
-const (
-	stepOwn     = "give its own settings back"
-	stepObserve = "let its provider observe it"
-	unseen      = "Bucket b: its provider has not reported yet that it is paused [AwaitingPauseReport]"
-	unobserved  = "Bucket b: its provider has not observed it yet [AwaitingProvider]"
-	given       = "Bucket b: it gets its own settings back [Releasing]"
 )
 
 // heldFor returns u with a hold, then changed by the options.
@@ -49,75 +42,47 @@ func TestNextForUnsafe(t *testing.T) {
 	pending := xptest.Annotated(xp.AnnotationCreatePending, restoredAt)
 	status := xptest.JSON(`{"status":{"atProvider":{"id":"vpc-1"},"conditions":[{"type":"Synced","status":"True"}]}}`)
 	seen := xptest.JSON(`{"status":{"conditions":[{"type":"Synced","status":"False","reason":"ReconcilePaused"}]}}`)
-	wait := func(i xp.Identity, id string) outcome {
-		return outcome{Waiting: []string{WhyHeld(i, id).About("Bucket b").String()}}
-	}
-	letGo := outcome{Step: stepOwn, Target: "Bucket b", Moving: true}
-	ref := xp.RefTo(xptest.MR("b"))
+	mr := xptest.MR("b")
 	ownPause := xptest.Annotated(xp.AnnotationPaused, "true")
-	runPlans(t, map[string]planCase{
-		"Unknown":      {reason: "Reconciling this MR would create a second external resource.", snapshot: snapshot(heldFor(unnamed(), unknown)), ref: ref, want: wait(xp.Unknown, "")},
-		"UnknownNamed": {reason: "The user has set the external-name found in the cloud.", snapshot: snapshot(heldFor(unnamed(), unknown, named)), ref: ref, want: letGo},
+	runPlans(t, mr, map[string]planCase{
+		"Unknown":      {reason: "Reconciling this MR would create a second external resource.", want: "waits: Bucket b IdentityMissing", snapshot: snapshot(heldFor(unnamed(), unknown))},
+		"UnknownNamed": {reason: "The user has set the external-name found in the cloud.", want: "moving; release Bucket b", snapshot: snapshot(heldFor(unnamed(), unknown, named))},
 		"UnknownEmpty": {
-			reason: "An empty external-name counts as none.", snapshot: snapshot(heldFor(unnamed(), unknown, xptest.Annotated(xp.AnnotationExternalName, ""))), ref: ref,
-			want: wait(xp.Unknown, ""),
+			reason: "An empty external-name counts as none.", want: "waits: Bucket b IdentityMissing",
+			snapshot: snapshot(heldFor(unnamed(), unknown, xptest.Annotated(xp.AnnotationExternalName, ""))),
 		},
 		"UnknownObserves": {
-			reason: "An MR that only observes creates nothing.", snapshot: snapshot(heldFor(unnamed(), unknown, policies(`["Observe"]`))), ref: ref, want: letGo,
+			reason: "An MR that only observes creates nothing.", want: "moving; release Bucket b", snapshot: snapshot(heldFor(unnamed(), unknown, policies(`["Observe"]`))),
 		},
 		"UnknownNoFinalizer": {
-			reason: "A missing finalizer does not prove that the external resource was never created.", snapshot: snapshot(heldFor(unnamed(), unknown, xptest.JSON(
-				`{"metadata":{"annotations":{"crossplane.io/external-create-failed":"`+restoredAt+`"}}}`))), ref: ref, want: wait(xp.Unknown, ""),
+			reason: "A missing finalizer does not prove that the external resource was never created.", want: "waits: Bucket b IdentityMissing",
+			snapshot: snapshot(heldFor(unnamed(), unknown, xptest.JSON(`{"metadata":{"annotations":{"crossplane.io/external-create-failed":"`+restoredAt+`"}}}`))),
 		},
-		"InFlight": {reason: "The external resource may have been created.", snapshot: snapshot(heldFor(unnamed(pending), inFlight)), ref: ref, want: wait(xp.CreatePending, "")},
+		"InFlight": {reason: "The external resource may have been created.", want: "waits: Bucket b CreatePending", snapshot: snapshot(heldFor(unnamed(pending), inFlight))},
 		"InFlightNamed": {
-			reason: "An external-name alone does not end the pending create for the provider.", snapshot: snapshot(heldFor(unnamed(pending), inFlight, named)), ref: ref,
-			want: wait(xp.CreatePending, ""),
-		},
-		"InFlightNamedAndOver": {
-			reason: "The user has set the external-name and ended the pending create.", snapshot: snapshot(heldFor(unnamed(), inFlight, named)), ref: ref, want: letGo,
+			reason: "An external-name alone does not end the pending create for the provider.", want: "waits: Bucket b CreatePending",
+			snapshot: snapshot(heldFor(unnamed(pending), inFlight, named)),
 		},
 		"InFlightOver": {
-			reason: "The user found no external resource and removed the pending create in Crossplane's own way.", snapshot: snapshot(heldFor(unnamed(), inFlight)), ref: ref, want: letGo,
+			reason: "The user found no external resource and removed the pending create in Crossplane's own way.", want: "moving; release Bucket b",
+			snapshot: snapshot(heldFor(unnamed(), inFlight)),
 		},
 		"Recoverable": {
-			reason: "The ID in the status may differ from the external-name.", snapshot: snapshot(heldFor(unnamed(), recoverable, status)), ref: ref,
-			want: wait(xp.Recoverable, "vpc-1"),
+			reason: "The ID in the status may differ from the external-name.", want: "waits: Bucket b IdentityMissing", says: "vpc-1",
+			snapshot: snapshot(heldFor(unnamed(), recoverable, status)),
 		},
 		"RecoverableNamedUnseen": {
-			reason: "The status may be as old as the backup.", snapshot: snapshot(heldFor(unnamed(), recoverable, named, status)), ref: ref,
-			want: outcome{Step: stepReportPaused, Target: "Bucket b", Moving: true},
+			reason: "The status may be as old as the backup.", want: "moving; report paused Bucket b", snapshot: snapshot(heldFor(unnamed(), recoverable, named, status)),
 		},
 		"RecoverableNamed": {
-			reason: "The provider has written a new condition since the restore.", snapshot: snapshot(heldFor(unnamed(), recoverable, named, status, seen)), ref: ref, want: letGo,
+			reason: "The provider has written a new condition since the restore.", want: "moving; release Bucket b", snapshot: snapshot(heldFor(unnamed(), recoverable, named, status, seen)),
 		},
 		"OwnPause": {
-			reason: "The user's own pause comes back, so the plan does not wait for the provider.", snapshot: snapshot(heldFor(unnamed(ownPause), recoverable, named, status)), ref: ref, want: letGo,
+			reason: "The user's own pause comes back, so the plan does not wait for the provider.", want: "moving; release Bucket b",
+			snapshot: snapshot(heldFor(unnamed(ownPause), recoverable, named, status)),
 		},
-		"Forged": {
-			reason: "An unknown identity value counts as unknown.", snapshot: snapshot(heldFor(unnamed(), Hold{Identity: "theirs"})), ref: ref, want: wait("theirs", ""),
-		},
-		"Copy": {
-			reason: "A copy of a live object stays a copy.", ref: ref, snapshot: snapshot(heldFor(xptest.MR("b"), Hold{Identity: xp.Unknown, Clone: "Bucket z", Reason: "it is a copy"})),
-			want: outcome{Failed: "Bucket b stays held: it is a copy"},
-		},
+		"Forged": {reason: "An unknown identity value counts as unknown.", want: "waits: Bucket b IdentityMissing", snapshot: snapshot(heldFor(unnamed(), Hold{Identity: "theirs"}))},
 	})
-}
-
-// Each reason has a next step of its own.
-func TestWhyHeld(t *testing.T) {
-	for i, want := range map[xp.Identity][]string{
-		xp.CreatePending: {"was being created", xp.AnnotationExternalName, xp.AnnotationCreatePending},
-		xp.Recoverable:   {`"vpc-1"`, xp.AnnotationExternalName},
-		xp.Unknown:       {"Look for it in the cloud", xp.AnnotationExternalName, "release NAME --force"},
-	} {
-		got := WhyHeld(i, "vpc-1").String()
-		for _, part := range want {
-			if !strings.Contains(got, part) {
-				t.Errorf("%s: got %q, want it to contain %q", i, got, part)
-			}
-		}
-	}
 }
 
 // An XR waits for an MR whose external-name a user must set, and continues when they have.
@@ -126,27 +91,18 @@ func TestNextForXRWithUnsafe(t *testing.T) {
 	mr := unnamed(xptest.ControlledBy(x))
 	revision := xptest.Revision(xptest.RevisionName, x)
 	xr := held(xptest.XR("x", xptest.Refs(mr)), xptest.SeenPaused())
-	ownPause := held(xptest.XR("x", xptest.Refs(mr), xptest.Annotated(xp.AnnotationPaused, "true")))
 	on := heldFor(mr, Hold{Identity: xp.Unknown})
 	named := xptest.Annotated(xp.AnnotationExternalName, "vpc-1")
-	waiting := outcome{Total: 1, Waiting: []string{WhyHeld(xp.Unknown, "").About("Bucket b").String()}}
-	letGo := outcome{Total: 1, Moving: true, Also: []string{"Bucket b"}, Waiting: []string{given}}
-	runPlans(t, map[string]planCase{
-		"Held":     {reason: "Crossplane could create other resources from the state of this one.", snapshot: snapshot(xr, on, revision), ref: xp.RefTo(x), want: waiting},
-		"Named":    {reason: "The XR's plan releases the MR.", snapshot: snapshot(xr, xptest.With(on, named), revision), ref: xp.RefTo(x), want: letGo},
-		"OwnPause": {reason: "An XR that stays paused waits for the MR too, and the message names the MR.", snapshot: snapshot(ownPause, on), ref: xp.RefTo(x), want: waiting},
-		"Removed": {
-			reason: "The user allowed a create, so the MR is like any other.", snapshot: snapshot(xr, mr, revision), ref: xp.RefTo(x),
-			want: outcome{Total: 1, Moving: true, Waiting: []string{unobserved}},
-		},
+	runPlans(t, x, map[string]planCase{
+		"Held":  {reason: "Crossplane could create other resources from the state of this one.", want: "0/1; waits: Bucket b IdentityMissing", snapshot: snapshot(xr, on, revision)},
+		"Named": {reason: "The XR's plan releases the MR.", want: "0/1; moving; release Bucket b; waits: Bucket b Releasing", snapshot: snapshot(xr, xptest.With(on, named), revision)},
 		"OfAnother": {
-			reason: "A plan never lifts the hold of another controller's MR.", ref: xp.RefTo(x),
+			reason: "A plan never lifts the hold of another controller's MR.", want: "0/1; waits: Bucket b ControlledByAnother",
 			snapshot: snapshot(xr, heldFor(unnamed(xptest.ControlledBy(xptest.XR("other"))), Hold{Identity: xp.Unknown}, named), revision),
-			want:     outcome{Total: 1, Waiting: []string{"Bucket b: its controller is XOrder other (UID uid of XOrder other), not this XR. Remove it from the resourceRefs of one of them [ControlledByAnother]"}},
 		},
 		"Uncontrolled": {
-			reason: "An MR without a controller has its own operation.", ref: xp.RefTo(x),
-			snapshot: snapshot(xr, xptest.With(on, named, xptest.Without("metadata", "ownerReferences")), revision), want: outcome{Total: 1, Moving: true, Waiting: []string{given}},
+			reason: "An MR without a controller has its own operation.", want: "0/1; moving; waits: Bucket b Releasing",
+			snapshot: snapshot(xr, xptest.With(on, named, xptest.Without("metadata", "ownerReferences")), revision),
 		},
 	})
 }
@@ -159,107 +115,77 @@ func TestNextObservesFirst(t *testing.T) {
 	off := xptest.With(on, unpaused())
 	revision := xptest.Revision(xptest.RevisionName, x)
 	xr := held(xptest.XR("x", xptest.Refs(mr)), xptest.SeenPaused())
-	ref := xp.RefTo(mr)
-	const gone = "Bucket b: it only observes, and its provider can't find its external resource: external resource does not exist. Correct that; if the " +
-		`external resource is gone and the provider may create another, set its spec.managementPolicies to `
 	broken := xptest.Synced("False", "ReconcileError", "external resource does not exist")
-	moving := func(why string) outcome { return outcome{Moving: true, Waiting: []string{why}} }
-	runPlans(t, map[string]planCase{
-		"New":       {reason: "The provider must see the pause first, or its next condition proves nothing.", snapshot: snapshot(on), ref: ref, want: moving(unseen)},
-		"OldStatus": {reason: "A status can be as old as the backup.", snapshot: snapshot(xptest.With(on, xptest.Reconciled())), ref: ref, want: moving(unseen)},
+	runPlans(t, mr, map[string]planCase{
+		"New": {reason: "The provider must see the pause first, or its next condition proves nothing.", want: "moving; waits: Bucket b AwaitingPauseReport", snapshot: snapshot(on)},
 		"WrittenOver": {
-			reason: "Velero may have overwritten the provider's condition with the status of the backup.", ref: ref, want: outcome{Step: stepReportPaused, Target: "Bucket b", Moving: true},
+			reason: "Velero may have overwritten the provider's condition with the status of the backup.", want: "moving; report paused Bucket b",
 			snapshot: snapshot(heldFor(mr, Hold{Observes: true, Status: []string{"conditions"}}, xptest.Reconciled())),
 		},
-		"Seen":     {reason: "The provider has seen the pause, so it may observe now.", snapshot: snapshot(xptest.With(on, xptest.SeenPaused())), ref: ref, want: outcome{Step: stepObserve, Target: "Bucket b", Moving: true}},
-		"Looking":  {reason: "The provider has not observed yet.", snapshot: snapshot(xptest.With(off, xptest.SeenPaused())), ref: ref, want: moving(unobserved)},
-		"NoStatus": {reason: "Without a status the provider has not observed either.", snapshot: snapshot(off), ref: ref, want: moving(unobserved)},
-		"Found": {
-			reason: "The provider has observed the external resource once.", snapshot: snapshot(xptest.With(off, xptest.Reconciled())), ref: ref,
-			want: outcome{Step: stepFound, Target: "Bucket b", Moving: true},
-		},
+		"Seen":    {reason: "The provider has seen the pause, so it may observe now.", want: "moving; observe Bucket b", snapshot: snapshot(xptest.With(on, xptest.SeenPaused()))},
+		"Looking": {reason: "The provider has not observed yet.", want: "moving; waits: Bucket b AwaitingProvider", snapshot: snapshot(xptest.With(off, xptest.SeenPaused()))},
+		"Found":   {reason: "The provider has observed the external resource once.", want: "moving; found Bucket b", snapshot: snapshot(xptest.With(off, xptest.Reconciled()))},
 		"Settling": {
-			reason: "The cloud may answer differently a moment later.", ref: ref, want: moving("Bucket b: " + waitSettled + " [ObservesFirst]"),
+			reason: "The cloud may answer differently a moment later.", want: "moving; waits: Bucket b ObservesFirst",
 			snapshot: snapshot(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime/2), false))),
 		},
 		"Lost": {
-			reason: "The external resource went missing, and the mark must record that.", ref: ref, want: outcome{Step: stepUnfound, Target: "Bucket b", Moving: true},
+			reason: "The external resource went missing, and the mark must record that.", want: "moving; unfound Bucket b",
 			snapshot: snapshot(xptest.With(off, broken, settling(noon.Add(-settleTime), false))),
 		},
 		"StillLost": {
-			reason: "The mark records this only once.", ref: ref, want: outcome{Waiting: []string{gone + `["Observe","Create","Update","Delete"] [ObservesFirst]`}},
-			snapshot: snapshot(xptest.With(off, broken, settling(noon.Add(-settleTime), true))),
+			reason: "The mark records this only once.", want: "waits: Bucket b ObservesFirst", snapshot: snapshot(xptest.With(off, broken, settling(noon.Add(-settleTime), true))),
 		},
 		"Back": {
-			reason: "The plan does not poll a cloud that changes its answer.", ref: ref, want: moving("Bucket b: " + waitSettled + " [ObservesFirst]"),
+			reason: "The plan does not poll a cloud that changes its answer.", want: "moving; waits: Bucket b ObservesFirst",
 			snapshot: snapshot(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime/2), true))),
 		},
 		"BackForAWhile": {
-			reason: "The external resource is back, so the settle time starts again.", ref: ref, want: outcome{Step: stepFound, Target: "Bucket b", Moving: true},
+			reason: "The external resource is back, so the settle time starts again.", want: "moving; found Bucket b",
 			snapshot: snapshot(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime), true))),
 		},
 		"Observed": {
-			reason: "The provider has observed the external resource.", snapshot: snapshot(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime), false))), ref: ref,
-			want: outcome{Step: stepOwn, Target: "Bucket b", Moving: true},
+			reason: "The provider has observed the external resource.", want: "moving; release Bucket b",
+			snapshot: snapshot(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime), false))),
 		},
 		"Missing": {
-			reason: "The provider would create the external resource again, so the user must decide.", snapshot: snapshot(xptest.With(off, broken)), ref: ref,
-			want: outcome{Waiting: []string{gone + `["Observe","Create","Update","Delete"] [ObservesFirst]`}},
+			reason: "The provider would create the external resource again, so the user must decide.", want: "waits: Bucket b ObservesFirst", says: `["Observe","Create","Update","Delete"]`,
+			snapshot: snapshot(xptest.With(off, broken)),
 		},
 		"MissingDefault": {
-			reason: "Without its own policies an MR has all of them.", ref: ref, want: outcome{Waiting: []string{gone + `["*"] [ObservesFirst]`}},
+			reason: "Without its own policies an MR has all of them.", want: "waits: Bucket b ObservesFirst", says: `["*"]`,
 			snapshot: snapshot(heldFor(xptest.MR("b"), Hold{Observes: true}, unpaused(), broken)),
 		},
-		"Decided": {
-			reason: "The user has decided.", snapshot: snapshot(xptest.With(off, broken, policies(`["*"]`))), ref: ref,
-			want: outcome{Step: stepOwn, Target: "Bucket b", Moving: true},
-		},
+		"Decided": {reason: "The user has decided.", want: "moving; release Bucket b", snapshot: snapshot(xptest.With(off, broken, policies(`["*"]`)))},
 		"NoPolicies": {
-			reason: "The API server drops managementPolicies from such a kind, so its provider would do more than observe.", ref: ref,
-			snapshot: snapshot(xptest.With(on, xptest.Without("spec", "managementPolicies"), xptest.SeenPaused())), want: outcome{Waiting: []string{
-				"Bucket b: its kind has no managementPolicies, so it can't observe first, as the setting observe-first asks: its provider would create or change its " +
-					"external resource. Look for that, then release this: velero-plugin-for-crossplane release --force b [NoManagementPolicies]",
-			}},
+			reason: "The API server drops managementPolicies from such a kind, so its provider would do more than observe.", want: "waits: Bucket b NoManagementPolicies",
+			snapshot: snapshot(xptest.With(on, xptest.Without("spec", "managementPolicies"), xptest.SeenPaused())),
 		},
 		"NoPoliciesUnpaused": {
-			reason: "A user has released the MR already.", ref: ref, snapshot: snapshot(xptest.With(off, xptest.Without("spec", "managementPolicies"))),
-			want: outcome{Step: stepOwn, Target: "Bucket b", Moving: true},
+			reason: "A user has released the MR already.", want: "moving; release Bucket b", snapshot: snapshot(xptest.With(off, xptest.Without("spec", "managementPolicies"))),
 		},
 		"OwnPause": {
-			reason: "A paused MR of the user is not observed.", ref: ref, want: outcome{Step: stepOwn, Target: "Bucket b", Moving: true},
+			reason: "A paused MR of the user is not observed.", want: "moving; release Bucket b",
 			snapshot: snapshot(heldFor(xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, "true")), Hold{Observes: true})),
 		},
-		"UnpausedByHand": {
-			reason: "The provider's condition counts, even if another writer removed the pause.", snapshot: snapshot(xptest.With(off, xptest.Reconciled())), ref: ref,
-			want: outcome{Step: stepFound, Target: "Bucket b", Moving: true},
-		},
 		"Unsafe": {
-			reason: "The MR needs an external-name first.", ref: ref, want: outcome{Waiting: []string{WhyHeld(xp.Unknown, "").About("Bucket b").String()}},
+			reason: "The MR needs an external-name first.", want: "waits: Bucket b IdentityMissing",
 			snapshot: snapshot(heldFor(unnamed(), Hold{Observes: true, Identity: xp.Unknown}, xptest.SeenPaused())),
 		},
 		"UnsafeNamed": {
-			reason: "A wrong external-name creates nothing while the MR only observes.", ref: ref, want: outcome{Step: stepObserve, Target: "Bucket b", Moving: true},
+			reason: "A wrong external-name creates nothing while the MR only observes.", want: "moving; observe Bucket b",
 			snapshot: snapshot(heldFor(unnamed(), Hold{Observes: true, Identity: xp.Unknown}, xptest.SeenPaused(), xptest.Annotated(xp.AnnotationExternalName, "vpc-1"))),
 		},
 		"XRWaits": {
-			reason: "Crossplane would write the policies of the Composition.", snapshot: snapshot(xr, on, revision), ref: xp.RefTo(x),
-			want: outcome{Total: 1, Moving: true, Waiting: []string{unseen}},
+			reason: "Crossplane would write the policies of the Composition.", of: x, want: "0/1; moving; waits: Bucket b AwaitingPauseReport", snapshot: snapshot(xr, on, revision),
 		},
 		"XRSteps": {
-			reason: "The XR's plan lets the provider observe the MR.", snapshot: snapshot(xr, xptest.With(on, xptest.SeenPaused()), revision), ref: xp.RefTo(x),
-			want: outcome{Total: 1, Moving: true, Also: []string{"Bucket b"}, Waiting: []string{unobserved}},
-		},
-		"XRSettles": {
-			reason: "The XR's plan lets the provider observe the MR again.", snapshot: snapshot(xr, xptest.With(off, xptest.Reconciled()), revision), ref: xp.RefTo(x),
-			want: outcome{Total: 1, Moving: true, Also: []string{"Bucket b"}, Waiting: []string{"Bucket b: " + waitSettled + " [ObservesFirst]"}},
+			reason: "The XR's plan lets the provider observe the MR.", of: x, want: "0/1; moving; observe Bucket b; waits: Bucket b AwaitingProvider",
+			snapshot: snapshot(xr, xptest.With(on, xptest.SeenPaused()), revision),
 		},
 		"XRLetsGo": {
-			reason: "The XR's plan releases the MR.", snapshot: snapshot(xr, xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime), false)), revision), ref: xp.RefTo(x),
-			want: outcome{Total: 1, Moving: true, Also: []string{"Bucket b"}, Waiting: []string{given}},
-		},
-		"XRWaitsForGood": {
-			reason: "The message names the next step for the user.", snapshot: snapshot(xr, xptest.With(off, broken), revision), ref: xp.RefTo(x),
-			want: outcome{Total: 1, Waiting: []string{gone + `["Observe","Create","Update","Delete"] [ObservesFirst]`}},
+			reason: "The XR's plan releases the MR.", of: x, want: "0/1; moving; release Bucket b; waits: Bucket b Releasing",
+			snapshot: snapshot(xr, xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime), false)), revision),
 		},
 	})
 }
@@ -325,10 +251,7 @@ func checkMRGetsItsOwnBack(t *testing.T, own *unstructured.Unstructured, of Hold
 // Changes that another writer made to an MR during its hold stay.
 func TestReleaseLeavesOthersChanges(t *testing.T) {
 	changed := heldFor(xptest.MR("b", policies(`["*"]`)), Hold{Observes: true}, policies(`["Observe","Delete"]`))
-	h, err := HoldOf(changed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must(HoldOf(changed))
 	for name, got := range map[string]*unstructured.Unstructured{"given back": xptest.Merge(changed, releasePatch(changed, h)), "taken off": changed} {
 		if name == "taken off" {
 			if err := RemoveBackedUpHold(got); err != nil {
@@ -354,9 +277,7 @@ func TestForgedMarksOfMRs(t *testing.T) {
 		t.Errorf("error %v, -want, +got:\n%s", err, diff)
 	}
 	observes := unnamed(policies(`["Observe"]`), forged)
-	if _, err := Put(observes, Hold{Restore: restoreName, Since: restoredAt, Identity: xp.Unknown}); err != nil {
-		t.Fatal(err)
-	}
+	must(Put(observes, Hold{Restore: restoreName, Since: restoredAt, Identity: xp.Unknown}))
 	if plan := Next(snapshot(observes), xp.RefTo(observes)); plan.Patch != nil || len(plan.Waiting) != 1 {
 		t.Errorf("Forged policies must not let the MR create; got %+v", plan)
 	}
@@ -366,5 +287,31 @@ func TestPutRefusesWhatCantObserve(t *testing.T) {
 	odd := xptest.MR("b", xptest.Field("x", "spec"))
 	if _, err := Put(odd, Hold{Observes: true}); err == nil || !strings.HasPrefix(err.Error(), "cannot make Bucket b observe only: ") {
 		t.Errorf("got error %v", err)
+	}
+}
+
+// settling is the option of a mark which says that the provider has found the external resource or,
+// with lost, no longer finds it.
+func settling(since time.Time, lost bool) xptest.Option {
+	return func(u *unstructured.Unstructured) {
+		h := must(HoldOf(u))
+		h.Settling, h.Lost = since.Format(time.RFC3339), lost
+		xp.Annotate(u, AnnotationHold, Unverified.mark(xp.RefTo(u), h))
+	}
+}
+
+// While an MR settles, its Plan and its XR's can change with time alone.
+func TestSettlingEnds(t *testing.T) {
+	x := xptest.XR("x")
+	of := func(name string, began time.Time) *unstructured.Unstructured {
+		return heldFor(xptest.MR(name, xptest.ControlledBy(x)), Hold{Observes: true}, unpaused(), xptest.Reconciled(), settling(began, false))
+	}
+	first, second := of("b", noon.Add(-2*time.Second)), of("c", noon.Add(-time.Second))
+	xr := held(xptest.XR("x", xptest.Refs(second, first)), xptest.SeenPaused())
+	w := snapshot(xr, first, second, xptest.Revision(xptest.RevisionName, x))
+	for _, of := range []*unstructured.Unstructured{xr, first} {
+		if got, want := Next(w, xp.RefTo(of)).NextAt, noon.Add(3*time.Second); !got.Equal(want) {
+			t.Errorf("the first MR to settle counts: the plan of %s changes at %s, want %s", xp.String(of), got, want)
+		}
 	}
 }

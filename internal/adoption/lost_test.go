@@ -87,8 +87,6 @@ func lostTree(o ...xptest.Option) (xr, back, replacement *unstructured.Unstructu
 const (
 	lostWhy = "XOrder x was reconciled without its hold before it was adopted: the last to write it was \"argocd-controller\" (Apply, 2026-01-02T11:05:00Z). Crossplane " +
 		"has composed: Bucket b-new; in place of what was restored: Bucket b; " + lostNext + " [ComposedAgain]"
-	stepAgain = StepAgain
-	stepFree  = "nothing holds it any more; give its own settings back"
 )
 
 func TestNextJudgesAnUnheldXR(t *testing.T) {
@@ -96,86 +94,75 @@ func TestNextJudgesAnUnheldXR(t *testing.T) {
 	policyPath := xp.Instance{Unstructured: xr}.UpdatePolicyPath()
 	pinned := xptest.With(xr, xptest.Policy(xp.UpdateManual), managed(FieldManager, "Update", cameAt, policyPath))
 	calm := xptest.With(xr, xptest.Refs(back))
-	done := outcome{Done: true, Adopted: 1, Total: 1}
-	lost := outcome{Failed: lostWhy}
 	drop := xptest.Without("metadata", "ownerReferences")
 	child := xptest.XR("child", ofRestore(), xptest.ControlledBy(xr), reconciledAt(laterAt))
-	runPlans(t, map[string]planCase{
-		"Lost": {reason: "A replacement can look adopted, although the restored resource is lost.", ref: xp.RefTo(xr), want: lost, snapshot: investigated(withRestored(snapshot(replacement), xr, back), xr)},
+	runPlans(t, xr, map[string]planCase{
+		"Lost": {
+			reason: "A replacement can look adopted, although the restored resource is lost.", want: "failed: ComposedAgain", says: lostWhy,
+			snapshot: investigated(withRestored(snapshot(replacement), xr, back), xr),
+		},
 		"LostWithoutController": {
-			reason: "The MR came back after its XR had dropped it.", ref: xp.RefTo(xr), want: lost, snapshot: investigated(withRestored(snapshot(replacement), xr, xptest.With(back, drop)), xr),
+			reason: "The MR came back after its XR had dropped it.", want: "failed: ComposedAgain",
+			snapshot: investigated(withRestored(snapshot(replacement), xr, xptest.With(back, drop)), xr),
 		},
 		"LostByAnEarlierLife": {
-			reason: "The controller of the MR is an earlier XR that is gone.", ref: xp.RefTo(xr), want: lost,
-			snapshot: investigated(withRestored(snapshot(replacement), xr, xptest.With(back, drop, xptest.ControlledBy(xptest.XR("x", xptest.UID("old"))),
-				xptest.Annotated(xp.AnnotationResourceName, "bucket"))), xr),
+			reason: "The controller of the MR is an earlier XR that is gone.", want: "failed: ComposedAgain",
+			snapshot: investigated(withRestored(snapshot(replacement), xr, xptest.With(back, drop, xptest.ControlledBy(xptest.XR("x", xptest.UID("old"))), xptest.Annotated(xp.AnnotationResourceName, "bucket"))), xr),
 		},
 		"LostAndPinned": {
-			reason: "The XR must not stay pinned.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(replacement), pinned, back), xr),
-			want: outcome{Failed: lostWhy, Step: stepFree, Target: "XOrder x"},
+			reason: "The XR must not stay pinned.", want: "free XOrder x; failed: ComposedAgain", snapshot: investigated(withRestored(snapshot(replacement), pinned, back), xr),
 		},
-		"NotRequested": {reason: "Only an operation requests this check.", ref: xp.RefTo(xr), want: done, snapshot: withRestored(snapshot(replacement), xr, back)},
+		"NotRequested": {reason: "Only an operation requests this check.", want: "1/1; done", snapshot: withRestored(snapshot(replacement), xr, back)},
 		"NotRestored": {
-			reason: "The plugin does not judge an XR that was live before the restore.", ref: xp.RefTo(xr), want: done, snapshot: investigated(withRestored(snapshot(replacement, xr), back), xr),
-		},
-		"Composes": {
-			reason: "The Composition has gained a resource since the release.", ref: xp.RefTo(xr),
-			snapshot: investigated(withRestored(snapshot(replacement), xptest.With(xr, xptest.Refs(back, replacement)), back), xr), want: outcome{Done: true, Adopted: 2, Total: 2},
+			reason: "The plugin does not judge an XR that was live before the restore.", want: "1/1; done", snapshot: investigated(withRestored(snapshot(replacement, xr), back), xr),
 		},
 		"Dropped": {
-			reason: "The Composition has lost a resource, and Crossplane is deleting it.", ref: xp.RefTo(xr), want: done,
+			reason: "The Composition has lost a resource, and Crossplane is deleting it.", want: "1/1; done",
 			snapshot: investigated(withRestored(snapshot(replacement), xr, xptest.With(back, xptest.Deleting())), xr),
 		},
-		"Gone": {reason: "Crossplane has deleted the resource that the Composition lost.", ref: xp.RefTo(xr), want: done, snapshot: investigated(withRestored(snapshot(replacement), xr), xr)},
 		"Orphan": {
-			reason: "An orphan from the backup has another resource name in the Composition, so nothing replaced it.", ref: xp.RefTo(xr), want: done,
+			reason: "An orphan from the backup has another resource name in the Composition, so nothing replaced it.", want: "1/1; done",
 			snapshot: investigated(withRestored(snapshot(replacement), xr, xptest.With(back, drop, xptest.Annotated(xp.AnnotationResourceName, "other"))), xr),
 		},
 		"Adopted": {
-			reason: "A resource from before the restore is older and not a replacement.", ref: xp.RefTo(xr), want: done, snapshot: investigated(withRestored(snapshot(xptest.With(replacement, created(saved))), xr, back), xr),
+			reason: "A resource from before the restore is older and not a replacement.", want: "1/1; done",
+			snapshot: investigated(withRestored(snapshot(xptest.With(replacement, created(saved))), xr, back), xr),
 		},
 		"AnothersChild": {
-			reason: "Another XR in the tree lists the resource.", ref: xp.RefTo(xr), want: outcome{Done: true, Adopted: 2, Total: 2},
+			reason: "Another XR in the tree lists the resource.", want: "2/2; done",
 			snapshot: investigated(withRestored(snapshot(replacement), xptest.With(xr, xptest.Refs(replacement, child)), xptest.With(child, xptest.Refs(back)), xptest.With(back, drop)), xr),
 		},
 		"AnotherKind": {
-			reason: "A replacement has the same kind.", ref: xp.RefTo(xr), want: done,
+			reason: "A replacement has the same kind.", want: "1/1; done",
 			snapshot: investigated(withRestored(snapshot(xptest.Secret("s")), xptest.With(xr, xptest.Refs(xptest.Secret("s"))), back), xr),
 		},
-		"Whole": {reason: "The tree is as the restore created it.", ref: xp.RefTo(xr), want: done, snapshot: investigated(withRestored(snapshot(), calm, back), xr)},
 		"Pinned": {
-			reason: "The pin of a removed hold must be removed too.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(), xptest.With(pinned, xptest.Refs(back)), back), xr),
-			want: outcome{Step: stepFree, Target: "XOrder x", Adopted: 1, Total: 1, Moving: true},
+			reason: "The pin of a removed hold must be removed too.", want: "1/1; moving; free XOrder x",
+			snapshot: investigated(withRestored(snapshot(), xptest.With(pinned, xptest.Refs(back)), back), xr),
 		},
 		"PinnedByItsPerson": {
-			reason: "The user's own policy stays.", ref: xp.RefTo(xr), want: done,
+			reason: "The user's own policy stays.", want: "1/1; done",
 			snapshot: investigated(withRestored(snapshot(), xptest.With(calm, xptest.Policy(xp.UpdateManual), managed("kubectl", "Update", saved, policyPath)), back), xr),
 		},
-		"NotReconciled": {
-			reason: "Crossplane has not reconciled the XR, so nothing is lost yet.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(), xptest.With(calm, xptest.Without("status")), back), xr),
-			want: outcome{Step: stepAgain, Target: "XOrder x", Total: 1, Moving: true},
-		},
 		"SeenPaused": {
-			reason: "Crossplane has only seen the pause, so nothing is lost yet.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(), xptest.With(calm, xptest.SeenPaused()), back), xr),
-			want: outcome{Step: stepAgain, Target: "XOrder x", Total: 1, Moving: true},
+			reason: "Crossplane has only seen the pause, so nothing is lost yet.", want: "0/1; moving; hold again XOrder x; warns: HoldRemoved",
+			snapshot: investigated(withRestored(snapshot(), xptest.With(calm, xptest.SeenPaused()), back), xr),
 		},
 		"StatusOfTheBackup": {
-			reason: "The condition comes from the backup and proves nothing about now.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(), xptest.With(calm, reconciledAt(saved)), back), xr),
-			want: outcome{Step: stepAgain, Target: "XOrder x", Total: 1, Moving: true},
+			reason: "The condition comes from the backup and proves nothing about now.", want: "0/1; moving; hold again XOrder x; warns: HoldRemoved",
+			snapshot: investigated(withRestored(snapshot(), xptest.With(calm, reconciledAt(saved)), back), xr),
 		},
 		"NotReconciledNotAsked": {
-			reason: "A copy with its own external resources has no hold and no operation.", ref: xp.RefTo(xr),
+			reason: "A copy with its own external resources has no hold and no operation.", want: "1/1; moving; waits: XOrder x AwaitingCrossplane",
 			snapshot: investigated(withRestored(snapshot(), xptest.With(calm, xptest.Without("status")), back)),
-			want:     outcome{Adopted: 1, Total: 1, Moving: true, Waiting: []string{"XOrder x: it is adopted, and Crossplane has not reconciled it with its own settings yet [AwaitingCrossplane]"}},
 		},
 		"PausedByItsPerson": {
-			reason: "The XR was released, and its user has paused it since.", ref: xp.RefTo(xr), want: done,
+			reason: "The XR was released, and its user has paused it since.", want: "1/1; done",
 			snapshot: investigated(withRestored(snapshot(), xptest.With(calm, xptest.SeenPaused(), xptest.Annotated(xp.AnnotationPaused, "true")), back), xr),
 		},
 		"PausedByTheHold": {
-			reason: "Another writer removed only the mark.", ref: xp.RefTo(xr), want: outcome{Step: stepAgain, Target: "XOrder x", Total: 1, Moving: true},
-			snapshot: investigated(withRestored(snapshot(), xptest.With(calm, xptest.SeenPaused(), xptest.Annotated(xp.AnnotationPaused, "true"),
-				managed(FieldManager, "Update", cameAt, []string{"metadata", "annotations", xp.AnnotationPaused})), back), xr),
+			reason: "Another writer removed only the mark.", want: "0/1; moving; hold again XOrder x; warns: HoldRemoved",
+			snapshot: investigated(withRestored(snapshot(), xptest.With(calm, xptest.SeenPaused(), xptest.Annotated(xp.AnnotationPaused, "true"), managed(FieldManager, "Update", cameAt, []string{"metadata", "annotations", xp.AnnotationPaused})), back), xr),
 		},
 	})
 }
@@ -195,27 +182,22 @@ func TestNextLeavesToOtherRestores(t *testing.T) {
 	claim := xptest.Claim("o", xptest.OfXR(x), ofRestore())
 	mine := left(x)
 	ofRestore()(mine)
-	runPlans(t, map[string]planCase{
+	runPlans(t, x, map[string]planCase{
 		"Paused": {
-			reason: "Another writer removed the mark and left the pause.", ref: xp.RefTo(xr), want: outcome{Done: true, Adopted: 1, Total: 1},
+			reason: "Another writer removed the mark and left the pause.", of: xr, want: "1/1; done",
 			snapshot: investigated(withRestored(snapshot(), left(xptest.With(xr, xptest.Refs(back))), back)),
 		},
 		"Lost": {
-			reason: "The Restore that created the XR reports the loss.", ref: xp.RefTo(xr), want: outcome{Done: true, Adopted: 1, Total: 1},
+			reason: "The Restore that created the XR reports the loss.", of: xr, want: "1/1; done",
 			snapshot: investigated(withRestored(snapshot(replacement), xptest.With(xr, ofAnother), xptest.With(back, ofAnother))),
 		},
-		"WithClaim": {
-			reason: "The claim of another Restore is not released either.", ref: xp.RefTo(x), want: outcome{Done: true}, snapshot: investigated(withRestored(snapshot(), left(x), left(claim))),
-		},
+		"WithClaim": {reason: "The claim of another Restore is not released either.", want: "done", snapshot: investigated(withRestored(snapshot(), left(x), left(claim)))},
 		"ClaimOfHeld": {
-			reason: "A held XR needs its claim held, whichever Restore created the claim.", ref: xp.RefTo(x),
-			want: outcome{
-				Also: []string{"OrderClaim team-a/o"}, Moving: true, Waiting: []string{"OrderClaim team-a/o: another writer has removed its hold, which is put on again [HoldRemoved]"},
-			},
+			reason: "A held XR needs its claim held, whichever Restore created the claim.", want: "moving; hold again OrderClaim team-a/o; waits: OrderClaim team-a/o HoldRemoved",
 			snapshot: investigated(withRestored(snapshot(xptest.Revision(xptest.RevisionName, x)), held(xptest.With(x, ofAnother), xptest.SeenPaused()), xptest.With(claim, ofAnother))),
 		},
 		"OwnAndOver": {
-			reason: "The pause of a hold can be recognized only while it lasts, so the pin stays.", ref: xp.RefTo(x), want: outcome{Done: true},
+			reason: "The pause of a hold can be recognized only while it lasts, so the pin stays.", want: "done",
 			snapshot: investigated(withRestored(snapshot(), xptest.With(mine, reconciledAt(laterAt)))),
 		},
 	})
@@ -269,70 +251,55 @@ func TestNextJudgesAnUnheldClaim(t *testing.T) {
 	heldXR := held(x, xptest.SeenPaused())
 	toY := xptest.Claim("o", xptest.OfXR(xptest.XR("y")), ofRestore(), reconciledAt(laterAt), managed("argocd-controller", "Apply", laterAt))
 	revision := xptest.Revision(xptest.RevisionName, x)
-	again := "OrderClaim team-a/o: another writer has removed its hold, which is put on again [HoldRemoved]"
-	runPlans(t, map[string]planCase{
+	runPlans(t, x, map[string]planCase{
 		"XRHeld": {
-			reason: "Crossplane copies the fields of the claim to the XR.", ref: xp.RefTo(x), snapshot: investigated(withRestored(snapshot(revision), heldXR, claim), x),
-			want: outcome{Also: []string{"OrderClaim team-a/o"}, Waiting: []string{again}, Moving: true},
+			reason: "Crossplane copies the fields of the claim to the XR.", want: "moving; hold again OrderClaim team-a/o; waits: OrderClaim team-a/o HoldRemoved",
+			snapshot: investigated(withRestored(snapshot(revision), heldXR, claim), x),
 		},
 		"XRLetGo": {
-			reason: "The claim may be released when the XR has been unpaused.", ref: xp.RefTo(x),
+			reason: "The claim may be released when the XR has been unpaused.", want: "release XOrder x",
 			snapshot: investigated(withRestored(snapshot(revision), xptest.With(heldXR, unpaused(), xptest.Reconciled()), claim), x),
-			want:     outcome{Step: stepRelease, Target: "XOrder x"},
 		},
-		"Live": {
-			reason: "A claim from before the restore was never held.", ref: xp.RefTo(x), snapshot: investigated(withRestored(snapshot(revision, claim), heldXR), x),
-			want: outcome{Step: stepUnpause, Target: "XOrder x"},
-		},
+		"Live": {reason: "A claim from before the restore was never held.", want: "unpause XOrder x", snapshot: investigated(withRestored(snapshot(revision, claim), heldXR), x)},
 		"Replaced": {
-			reason: "The claim has lost its reference, and Crossplane has created another XR.", ref: xp.RefTo(x),
+			reason: "The claim has lost its reference, and Crossplane has created another XR.", want: "failed: XOrder x has no claim any more ClaimReplaced",
+			says:     "Crossplane has created another XR for it: XOrder y",
 			snapshot: investigated(withRestored(snapshot(revision, xptest.XR("y", xptest.ClaimedBy(c), created(laterAt))), heldXR, toY), x),
-			want: outcome{Failed: "XOrder x has no claim any more: OrderClaim team-a/o was reconciled without its hold: the last to write it was \"argocd-controller\" (Apply, " +
-				"2026-01-02T11:05:00Z). Crossplane has created another XR for it: XOrder y; " + lostNext + " [ClaimReplaced]"},
 		},
 		"Another": {
-			reason: "The claim had another XR in the backup.", ref: xp.RefTo(x),
-			snapshot: investigated(withRestored(snapshot(revision), heldXR, xptest.XR("y", xptest.ClaimedBy(c), ofRestore()), toY), x), want: outcome{Step: stepUnpause, Target: "XOrder x"},
+			reason: "The claim had another XR in the backup.", want: "unpause XOrder x",
+			snapshot: investigated(withRestored(snapshot(revision), heldXR, xptest.XR("y", xptest.ClaimedBy(c), ofRestore()), toY), x),
 		},
 		"Unbound": {
-			reason: "Crossplane is about to create another XR.", ref: xp.RefTo(x),
+			reason: "Crossplane is about to create another XR.", want: "moving; waits: OrderClaim team-a/o ClaimReplaced",
 			snapshot: investigated(withRestored(snapshot(revision), xptest.With(heldXR, unpaused(), xptest.Reconciled()), xptest.With(toY, xptest.Without("spec", "resourceRef"))), x),
-			want:     outcome{Moving: true, Waiting: []string{"OrderClaim team-a/o: another writer has removed its hold and its resourceRef, and Crossplane will create another XR. Give it its resourceRef back at once [ClaimReplaced]"}},
 		},
 		"Pinned": {
-			reason: "The claim must not stay pinned.", ref: xp.RefTo(x), snapshot: investigated(withRestored(snapshot(), xptest.With(x, reconciledAt(laterAt)), pin(claim)), x),
-			want: outcome{Step: stepFree, Target: "OrderClaim team-a/o"},
+			reason: "The claim must not stay pinned.", want: "free OrderClaim team-a/o",
+			snapshot: investigated(withRestored(snapshot(), xptest.With(x, reconciledAt(laterAt)), pin(claim)), x),
 		},
 		"Paused": {
-			reason: "The claim must not stay paused, since its user has not paused it.", ref: xp.RefTo(x), snapshot: investigated(withRestored(snapshot(), xptest.With(x, reconciledAt(laterAt)), ourPause(claim)), x),
-			want: outcome{Step: stepFree, Target: "OrderClaim team-a/o"},
-		},
-		"OnlyPaused": {
-			reason: "The pause of the hold must go even without a pin.", ref: xp.RefTo(x),
-			snapshot: investigated(withRestored(snapshot(), xptest.With(x, reconciledAt(laterAt)), xptest.With(ourPause(claim), xptest.Policy("Automatic"))), x),
-			want:     outcome{Step: stepFree, Target: "OrderClaim team-a/o"},
+			reason: "The claim must not stay paused, since its user has not paused it.", want: "free OrderClaim team-a/o",
+			snapshot: investigated(withRestored(snapshot(), xptest.With(x, reconciledAt(laterAt)), ourPause(claim)), x),
 		},
 		"PausedAndAsked": {
-			reason: "The claim waits for its XR, and both continue together.", ref: xp.RefTo(claim),
+			reason: "The claim waits for its XR, and both continue together.", of: claim, want: "moving; waits: OrderClaim team-a/o HoldRemoved",
 			snapshot: investigated(withRestored(snapshot(revision), heldXR, ourPause(claim)), claim),
-			want:     outcome{Moving: true, Waiting: []string{"OrderClaim team-a/o: another writer has removed its hold and not its pause; it is released with XOrder x [HoldRemoved]"}},
 		},
 		"PausedByThePerson": {
-			reason: "The user's own pause was in the backup.", ref: xp.RefTo(claim), want: outcome{Done: true},
+			reason: "The user's own pause was in the backup.", of: claim, want: "done",
 			snapshot: investigated(withRestored(snapshot(revision), heldXR, xptest.With(claim, xptest.Annotated(xp.AnnotationPaused, "true"))), claim),
 		},
 		"Missing": {
-			reason: "Crossplane is about to create another XR.", ref: xp.RefTo(claim), snapshot: investigated(withRestored(snapshot(), fresh), claim),
-			want: outcome{Step: stepAgain, Target: "OrderClaim team-a/o", Moving: true},
+			reason: "Crossplane is about to create another XR.", of: claim, want: "moving; hold again OrderClaim team-a/o; warns: HoldRemoved",
+			snapshot: investigated(withRestored(snapshot(), fresh), claim),
 		},
 		"NewXR": {
-			reason: "Crossplane has created another XR.", ref: xp.RefTo(claim),
-			snapshot: investigated(withRestored(snapshot(xptest.XR("x", xptest.ClaimedBy(c), created(laterAt))), claim), claim),
-			want: outcome{Failed: "OrderClaim team-a/o was reconciled without its hold: the last to write it was \"argocd-controller\" (Apply, 2026-01-02T11:05:00Z). Crossplane " +
-				"has created another XR for it: XOrder x; that of the backup was not restored, and what it composed has no XR; " + lostNext + " [ClaimReplaced]"},
+			reason: "Crossplane has created another XR.", of: claim, want: "failed: OrderClaim team-a/o was reconciled without its hold ClaimReplaced",
+			says: "Crossplane has created another XR for it: XOrder x", snapshot: investigated(withRestored(snapshot(xptest.XR("x", xptest.ClaimedBy(c), created(laterAt))), claim), claim),
 		},
 		"Alive": {
-			reason: "The XR is older than the restore.", ref: xp.RefTo(claim), want: outcome{Done: true},
+			reason: "The XR is older than the restore.", of: claim, want: "done",
 			snapshot: investigated(withRestored(snapshot(xptest.XR("x", xptest.ClaimedBy(c), created(saved))), claim), claim),
 		},
 	})
@@ -351,45 +318,41 @@ func TestNextJudgesAnUnheldMR(t *testing.T) {
 	mr := xptest.MR("b", ofRestore(), managed("argocd-controller", "Update", laterAt))
 	path := []string{"spec", "managementPolicies"}
 	observing := xptest.With(mr, policies(`["Observe"]`), managed(FieldManager, "Update", cameAt, path))
-	const step = "nothing holds it any more; take the managementPolicies of its hold off"
-	failed := "Bucket b: its provider has created an external resource, although its hold was not released: the last to write it was \"argocd-controller\" (Update, " +
-		laterAt + "). That was at " + laterAt + ". Look for the former one in the cloud: if it exists, set the annotation crossplane.io/external-name to its name " +
-		"and delete the other, or delete the MR with its managementPolicies without Delete, and restore it again [CreatedAgain]"
-	runPlans(t, map[string]planCase{
+	runPlans(t, mr, map[string]planCase{
 		"Created": {
-			reason: "The provider has created another external resource.", ref: xp.RefTo(mr), want: outcome{Failed: failed},
+			reason: "The provider has created another external resource.", want: "failed: Bucket b CreatedAgain",
 			snapshot: investigated(withRestored(snapshot(), xptest.With(mr, xptest.Annotated(xp.AnnotationCreateSucceeded, laterAt))), mr),
 		},
 		"Pending": {
-			reason: "The provider is about to create another external resource.", ref: xp.RefTo(mr), want: outcome{Failed: failed},
+			reason: "The provider is about to create another external resource.", want: "failed: Bucket b CreatedAgain",
 			snapshot: investigated(withRestored(snapshot(), xptest.With(mr, xptest.Annotated(xp.AnnotationCreatePending, laterAt))), mr),
 		},
 		"CreatedBefore": {
-			reason: "The annotation comes from the backup.", ref: xp.RefTo(mr), want: outcome{Done: true},
+			reason: "The annotation comes from the backup.", want: "done",
 			snapshot: investigated(withRestored(snapshot(), xptest.With(mr, xptest.Annotated(xp.AnnotationCreateSucceeded, saved))), mr),
 		},
 		"OfAnEarlierRestore": {
-			reason: "An earlier restore brought it back, and its provider may have created since with a user's consent.", ref: xp.RefTo(mr), want: outcome{Done: true},
+			reason: "An earlier restore brought it back, and its provider may have created since with a user's consent.", want: "done",
 			snapshot: investigated(withRestored(snapshot(), xptest.With(mr, xptest.Annotated(xp.AnnotationCreateSucceeded, laterAt), xptest.Labelled(xp.LabelRestore, "sunday"))), mr),
 		},
 		"OfAnEarlierRestoreOfTheSameName": {
-			reason: "A label with the same name is no proof that this restore created it.", ref: xp.RefTo(mr), want: outcome{Done: true},
+			reason: "A label with the same name is no proof that this restore created it.", want: "done",
 			snapshot: begunAt(laterAt, investigated(withRestored(snapshot(), xptest.With(mr, xptest.Annotated(xp.AnnotationCreateSucceeded, laterAt))), mr)),
 		},
 		"SinceTheRestoreBegan": {
-			reason: "The restore brought it back, and its provider has created since.", ref: xp.RefTo(mr), want: outcome{Failed: failed},
+			reason: "The restore brought it back, and its provider has created since.", want: "failed: Bucket b CreatedAgain",
 			snapshot: begunAt(cameAt, investigated(withRestored(snapshot(), xptest.With(mr, xptest.Annotated(xp.AnnotationCreateSucceeded, laterAt))), mr)),
 		},
 		"NotAsked": {
-			reason: "No operation requests this MR.", ref: xp.RefTo(mr), want: outcome{Done: true},
+			reason: "No operation requests this MR.", want: "done",
 			snapshot: investigated(withRestored(snapshot(), xptest.With(mr, xptest.Annotated(xp.AnnotationCreateSucceeded, laterAt)))),
 		},
 		"Observes": {
-			reason: "The hold must leave no policies behind.", ref: xp.RefTo(mr), want: outcome{Step: step, Target: "Bucket b", Moving: true},
+			reason: "The hold must leave no policies behind.", want: "moving; nothing holds it any more; take the managementPolicies of its hold off Bucket b",
 			snapshot: investigated(withRestored(snapshot(), observing), mr),
 		},
 		"ObservesWithOthers": {
-			reason: "Another manager set policies before, and their values are unknown.", ref: xp.RefTo(mr), want: outcome{Done: true},
+			reason: "Another manager set policies before, and their values are unknown.", want: "done",
 			snapshot: investigated(withRestored(snapshot(), xptest.With(observing, managed("kubectl", "Update", saved, path))), mr),
 		},
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -51,7 +52,6 @@ func TestKeyHoldOf(t *testing.T) {
 		held   bool
 		forged bool
 	}{
-		"None":        {reason: "Without a mark there is no hold.", object: x},
 		"Genuine":     {reason: "A mark with the plugin's signature is valid.", object: genuine, held: true},
 		"Unsigned":    {reason: "Any user can write a mark.", object: held(x), forged: true},
 		"OtherKey":    {reason: "The plugin of another cluster has another key.", object: other, forged: true},
@@ -64,7 +64,6 @@ func TestKeyHoldOf(t *testing.T) {
 		"Appended":    {reason: "JSON can repeat a field, and the last one counts.", object: xptest.With(x, xptest.Annotated(AnnotationHold, strings.TrimSuffix(mark, "}")+`,"paused":"true"}`)), forged: true},
 		"EmptyMAC":    {reason: "An empty signature counts as none.", object: xptest.With(x, xptest.Annotated(AnnotationHold, `{"restore":"velero/monday","mac":""}`)), forged: true},
 		"NewVersion":  {reason: "The served version does not change the signature.", object: xptest.With(genuine, xptest.JSON(`{"apiVersion":"example.org/v9"}`)), held: true},
-		"Reconciled":  {reason: "Other changes of the object do not change the signature.", object: xptest.With(genuine, xptest.Reconciled()), held: true},
 		"LineFeeds":   {reason: "Different objects never have the same signed text.", object: xptest.XRV2("x", xptest.JSON(`{"kind":"Order\nteam-a"}`), markOf(genuine)), forged: true},
 		"Explained":   {reason: "The plugin signs the explanations that it writes.", object: xptest.Merge(genuine, must(key.Stopped(genuine, "why")).Patch), held: true},
 		"Unpaused":    {reason: "The plugin also signs that it unpaused the object.", object: xptest.Merge(genuine, key.unpause(genuine, must(HoldOf(genuine)), noon)), held: true},
@@ -113,9 +112,7 @@ func TestNewKey(t *testing.T) {
 	if _, err := NewKey(make([]byte, KeySize-1)); err == nil {
 		t.Error("a short key must be refused")
 	}
-	if k, err := NewKey(make([]byte, KeySize)); err != nil || k == nil {
-		t.Errorf("got %v, %v", k, err)
-	}
+	must(NewKey(make([]byte, KeySize)))
 }
 
 // A mark is signed again only if it was signed: else a forged mark would become genuine.
@@ -136,15 +133,6 @@ func TestForgedMarksAreNotSigned(t *testing.T) {
 	}
 	if err := w.Forged(); len(err) != 1 || !errors.Is(err[0], ErrForged) {
 		t.Errorf("Forged must name the object: %v", err)
-	}
-}
-
-// A user can lift a hold whose mark is not genuine, since the key may be lost. The risk says that
-// the mark decides the settings.
-func TestForceOfAForgedMark(t *testing.T) {
-	f := AssessForce(withKey(held(xptest.XRV2("x", xptest.Policy("Automatic")))), xp.RefTo(xptest.XRV2("x")))
-	if !f.Refused.IsZero() || f.Patch == nil || len(f.Risks) == 0 || !strings.Contains(f.Risks[0].Text, ErrForged.Error()) {
-		t.Errorf("got %+v", f)
 	}
 }
 
@@ -250,10 +238,7 @@ func TestMarkWithBadValues(t *testing.T) {
 		"velero/nightly": true, "velero/nightly-2026.01": true, "": true, "nightly": false, "velero/": false, "/nightly": false, "velero/a/b": false, "velero/-rf": false,
 		"velero/--all": false, "velero/$(touch pwned)": false, "velero/a\nb": false, "velero/\x1b]0;pwned\x07": false, "../velero/nightly": false, "velero/\u202ea": false,
 	} {
-		b, err := json.Marshal(Hold{Restore: restore, Reason: "r"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must(json.Marshal(Hold{Restore: restore, Reason: "r"}))
 		h, err := HoldOf(xptest.XR("x", xptest.Annotated(AnnotationHold, string(b))))
 		switch {
 		case possible && (err != nil || h == nil || h.Restore != restore):
@@ -262,4 +247,107 @@ func TestMarkWithBadValues(t *testing.T) {
 			t.Errorf("%q is no possible name of a Restore: %v, %v", restore, h, err)
 		}
 	}
+}
+
+// copied returns u held as a copy of a live object.
+func copied(u *unstructured.Unstructured) *unstructured.Unstructured {
+	return withMark(u, Hold{Restore: restoreName, Since: restoredAt, Clone: "Bucket team-a/b", Reason: "it is a copy"})
+}
+
+// A copy stays held even if all its composed resources exist: both would manage the same external
+// resources.
+func TestNextLeavesCopiesHeld(t *testing.T) {
+	x := xptest.XRV2("x")
+	mr := xptest.NamespacedMR("b", xptest.ControlledBy(x))
+	bucket := xptest.With(mr, xptest.Reconciled())
+	xr := xptest.XRV2("x", xptest.Refs(bucket), xptest.SeenPaused())
+	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")))
+	revision := xptest.Revision(xptest.RevisionName, x)
+	runPlans(t, x, map[string]planCase{
+		"XR": {reason: "A copied XR stays held even if nothing is missing.", want: "failed: Order team-a/x stays held: it is a copy", snapshot: snapshot(copied(xr), bucket, revision)},
+		"Claim": {
+			reason: "A copied claim stays held in any state of its XR.", of: claim, want: "failed: OrderClaim team-a/o stays held: it is a copy",
+			snapshot: snapshot(copied(claim), xptest.XR("x", xptest.ClaimedBy(claim))),
+		},
+		"Composed": {
+			reason: "An XR whose MR is held as a copy waits for nothing that could come.", want: "0/1; failed: Order team-a/x stays held: Bucket team-a/b: it is a copy",
+			snapshot: snapshot(held(xr, xptest.SeenPaused()), copied(mr), revision),
+		},
+		"ComposedXR": {
+			reason: "An XR with a nested copy waits for nothing that could come either.", want: "0/1; failed: Order team-a/x stays held: Order team-a/child: it is a copy",
+			snapshot: snapshot(held(xptest.XRV2("x", xptest.Refs(xptest.XRV2("child"))), xptest.SeenPaused()), copied(xptest.XRV2("child", xptest.ControlledBy(x))), revision),
+		},
+		"OtherHold": {
+			reason: "An MR with another reason for its hold is released, not treated as a copy.", want: "0/1; moving; release Bucket team-a/b; waits: Bucket team-a/b Releasing",
+			snapshot: snapshot(held(xr, xptest.SeenPaused()), held(bucket), revision),
+		},
+	})
+}
+
+// An original that is restored in place of its copy is not a copy.
+func TestPutOfAnOriginal(t *testing.T) {
+	original := copied(xptest.XRV2("x"))
+	if h, err := Put(original, Hold{Restore: restoreName, Since: restoredAt}); err != nil || h.Clone != "" || h.Reason != reasonRestored {
+		t.Errorf("a new restore must replace the copy's hold; got %+v, %v", h, err)
+	}
+}
+
+// A Composition can copy all annotations of an XR to its composed resources, and does so while the
+// XR is reconciled and still marked. A backup then has the XR's mark on its children, and in
+// another cluster no key shows whose mark it is.
+func TestPutTakesNoMarkOfAnother(t *testing.T) {
+	xr := held(xptest.XR("x", xptest.Refs(xptest.MR("b")), xptest.Annotated(xp.AnnotationPaused, "false")), unpaused())
+	copiedOnto := func(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.With(u, append(o, markOf(xr))...)
+	}
+	cases := map[string]struct {
+		reason string
+		object *unstructured.Unstructured
+		want   *string
+		pinned bool
+	}{
+		"MR":            {reason: "The backed-up MR had no pause.", object: copiedOnto(xptest.MR("b"))},
+		"PausedMR":      {reason: "The MR's own pause must come back.", object: copiedOnto(xptest.MR("b"), xptest.Annotated(xp.AnnotationPaused, "true")), want: ptr.To("true")},
+		"XR":            {reason: "The XR gets a pin of its own.", object: copiedOnto(xptest.XR("y")), pinned: true},
+		"OfTheSameName": {reason: "The kind distinguishes two objects of the same name.", object: copiedOnto(xptest.MR("x"))},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if _, err := HoldOf(tc.object); !errors.Is(err, ErrForged) {
+				t.Errorf("%s\na copied mark must count as forged; got %v", tc.reason, err)
+			}
+			u := tc.object.DeepCopy()
+			h := must(Put(u, Hold{Restore: restoreName, Since: restoredAt, Reason: "why"}))
+			if ptr.Deref(h.Paused, "-") != ptr.Deref(tc.want, "-") || h.Pinned != tc.pinned || !strings.Contains(h.Reason, "another mark") {
+				t.Errorf("%s\ngot %+v", tc.reason, h)
+			}
+			if _, pinned := (xp.Instance{Unstructured: u}).UpdatePolicy(); pinned != tc.pinned {
+				t.Errorf("%s\nhas an update policy: %v", tc.reason, pinned)
+			}
+			off := tc.object.DeepCopy()
+			if err := RemoveBackedUpHold(off); err != nil || xp.Annotation(off, xp.AnnotationPaused) != xp.Annotation(tc.object, xp.AnnotationPaused) {
+				t.Errorf("%s\nthe own pause must stay: %v", tc.reason, err)
+			}
+		})
+	}
+}
+
+// An object with a copied mark does not wait without a message.
+func TestNextOfCopiedMarks(t *testing.T) {
+	child := xptest.XR("child")
+	mr := xptest.MR("b")
+	x := xptest.XR("x", xptest.Refs(child, mr))
+	of := xptest.ControlledBy(x)
+	parent, revision := held(x, xptest.SeenPaused()), xptest.Revision(xptest.RevisionName, x)
+	copied := []xptest.Option{of, markOf(parent), xptest.Reconciled()}
+	runPlans(t, x, map[string]planCase{
+		"Composed": {
+			reason: "An unpaused object is reconciled in spite of its copied mark.", want: "2/2; unpause XOrder x",
+			snapshot: snapshot(parent, revision, xptest.With(child, copied...), xptest.With(mr, copied...)),
+		},
+		"Paused": {
+			reason: "The message names the paused object and the next step.", want: "1/2; waits: XOrder child MarkForged",
+			snapshot: snapshot(parent, revision, xptest.With(child, append(copied, xptest.Annotated(xp.AnnotationPaused, "true"))...), xptest.With(mr, copied...)),
+		},
+	})
 }

@@ -8,7 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -76,28 +78,23 @@ func TestNextWithoutPause(t *testing.T) {
 		return xptest.With(xptest.With(h, xptest.Refs(lists)), o...)
 	}
 	revision := xptest.Revision(xptest.RevisionName, xr)
-	failed := "XOrder x was reconciled before it was adopted, because another writer had removed its annotation crossplane.io/paused: the last to write it was " +
-		`"argocd-controller" (Apply, 2026-01-02T11:05:00Z). Crossplane has composed: Bucket b-new; in place of what was restored: ` +
-		"Bucket b; " + lostNext + " [ComposedAgain]"
-	runPlans(t, map[string]planCase{
+	runPlans(t, xr, map[string]planCase{
 		"InTime": {
-			reason: "Crossplane has not reconciled the XR yet.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(revision), unpaused(back), back), xr),
-			want: outcome{Step: StepAgain, Target: "XOrder x", Moving: true, Total: 1},
+			reason: "Crossplane has not reconciled the XR yet.", want: "0/1; moving; hold again XOrder x; warns: HoldRemoved",
+			snapshot: investigated(withRestored(snapshot(revision), unpaused(back), back), xr),
 		},
 		"PersonsOwn": {
-			reason: "Another writer removed the user's own pause, so the user no longer wants it.", ref: xp.RefTo(xr),
-			snapshot: investigated(withRestored(snapshot(revision), xptest.With(heldFor(xptest.With(xr, xptest.Refs(back), xptest.Annotated(xp.AnnotationPaused, "true")), Hold{}),
-				xptest.Without("metadata", "annotations", xp.AnnotationPaused)), back), xr),
-			want: outcome{Step: StepAgain, Target: "XOrder x", Moving: true, Total: 1},
+			reason: "Another writer removed the user's own pause, so the user no longer wants it.", want: "0/1; moving; hold again XOrder x; warns: HoldRemoved",
+			snapshot: investigated(withRestored(snapshot(revision), xptest.With(heldFor(xptest.With(xr, xptest.Refs(back), xptest.Annotated(xp.AnnotationPaused, "true")), Hold{}), xptest.Without("metadata", "annotations", xp.AnnotationPaused)), back), xr),
 		},
 		"Late": {
-			reason: "Crossplane has replaced the composed resource.", ref: xp.RefTo(xr),
+			reason:   "Crossplane has replaced the composed resource.",
+			want:     "0/1; give its own settings back: another writer had removed its hold, and Crossplane has composed others XOrder x; failed: ComposedAgain",
 			snapshot: investigated(withRestored(snapshot(revision, replacement), unpaused(replacement, reconciledAt(laterAt)), back), xr),
-			want:     outcome{Step: StepLost, Target: "XOrder x", Total: 1, Failed: failed},
 		},
 		"Harmless": {
-			reason: "All composed resources were back, so the reconcile did no harm.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(revision), unpaused(back, reconciledAt(laterAt)), back), xr),
-			want: outcome{Step: "adopted; give its own settings back", Target: "XOrder x", Adopted: 1, Total: 1},
+			reason: "All composed resources were back, so the reconcile did no harm.", want: "1/1; release XOrder x",
+			snapshot: investigated(withRestored(snapshot(revision), unpaused(back, reconciledAt(laterAt)), back), xr),
 		},
 	})
 }
@@ -116,13 +113,12 @@ func TestNextKeepsAnothersPause(t *testing.T) {
 		xr, claim *unstructured.Unstructured
 		want      any
 	}{
-		"XR":           {reason: "Git sets the pause to false.", xr: held(x, xptest.Reconciled(), set), claim: free, want: "false"},
-		"XRTakenOff":   {reason: "The user has removed their own pause.", xr: held(own(x, "true"), xptest.Reconciled(), off), claim: free},
-		"XRLetGo":      {reason: "The plugin itself replaced the pause, so the user's own value must return.", xr: held(own(x, "false"), unpaused(), xptest.Reconciled()), claim: free, want: "false"},
-		"Claim":        {reason: "Git sets the pause of the claim to false.", xr: held(x, unpaused(), xptest.Reconciled()), claim: held(claim, xptest.Reconciled(), set), want: "false"},
-		"ClaimOff":     {reason: "The user has removed their own pause of the claim.", xr: held(x, unpaused(), xptest.Reconciled()), claim: held(own(claim, "true"), xptest.Reconciled(), off)},
-		"ClaimsOwn":    {reason: "No other writer has changed the pause.", xr: held(x, unpaused(), xptest.Reconciled()), claim: held(own(claim, "false"), xptest.SeenPaused()), want: "false"},
-		"ClaimsPaused": {reason: "No other writer has changed the user's own pause.", xr: held(x, unpaused(), xptest.Reconciled()), claim: held(own(claim, "true"), xptest.SeenPaused()), want: "true"},
+		"XR":         {reason: "Git sets the pause to false.", xr: held(x, xptest.Reconciled(), set), claim: free, want: "false"},
+		"XRTakenOff": {reason: "The user has removed their own pause.", xr: held(own(x, "true"), xptest.Reconciled(), off), claim: free},
+		"XRLetGo":    {reason: "The plugin itself replaced the pause, so the user's own value must return.", xr: held(own(x, "false"), unpaused(), xptest.Reconciled()), claim: free, want: "false"},
+		"Claim":      {reason: "Git sets the pause of the claim to false.", xr: held(x, unpaused(), xptest.Reconciled()), claim: held(claim, xptest.Reconciled(), set), want: "false"},
+		"ClaimOff":   {reason: "The user has removed their own pause of the claim.", xr: held(x, unpaused(), xptest.Reconciled()), claim: held(own(claim, "true"), xptest.Reconciled(), off)},
+		"ClaimsOwn":  {reason: "No other writer has changed the pause.", xr: held(x, unpaused(), xptest.Reconciled()), claim: held(own(claim, "false"), xptest.SeenPaused()), want: "false"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -141,38 +137,28 @@ func TestNextOfHeldAgain(t *testing.T) {
 	xr, back, replacement := lostTree(xptest.Without("status"))
 	again := func(lists ...*unstructured.Unstructured) *unstructured.Unstructured {
 		u := heldFor(xptest.With(xr, xptest.Refs(lists...)), Hold{}, xptest.SeenPaused())
-		h, err := HoldOf(u)
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must(HoldOf(u))
 		h.Again = true
 		mark := Unverified.mark(xp.RefTo(u), h)
 
 		return xptest.With(u, xptest.Annotated(AnnotationHold, mark))
 	}
 	revision := xptest.Revision(xptest.RevisionName, xr)
-	failed := "XOrder x stays held: its hold had been removed, and in its resourceRefs Crossplane replaced what was restored: Bucket b; by: " +
-		"Bucket b-new. Put the former back into the resourceRefs in place of the latter, delete the latter where it exists, and run: " + xp.ReleaseCommand(xp.RefTo(xr)).String() + " [ComposedAgain]"
 	synced := xptest.With(back, xptest.Reconciled())
-	runPlans(t, map[string]planCase{
+	runPlans(t, xr, map[string]planCase{
 		"NotMade": {
-			reason: "Crossplane has not created the replacement yet.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(revision), again(replacement), back), xr), want: outcome{Total: 1, Failed: failed},
-		},
-		"Made": {
-			reason: "Crossplane has created the replacement.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(revision, replacement), again(replacement), back), xr), want: outcome{Total: 1, Failed: failed},
+			reason: "Crossplane has not created the replacement yet.", want: "0/1; failed: XOrder x stays held ComposedAgain", says: "replaced what was restored: Bucket b; by: Bucket b-new",
+			snapshot: investigated(withRestored(snapshot(revision), again(replacement), back), xr),
 		},
 		"NotRequested": {
-			reason: "The release command must not release the XR either.", ref: xp.RefTo(xr), snapshot: withRestored(snapshot(revision, replacement), again(replacement), back),
-			want: outcome{Total: 1, Failed: failed},
+			reason: "The release command must not release the XR either.", want: "0/1; failed: XOrder x stays held ComposedAgain",
+			snapshot: withRestored(snapshot(revision, replacement), again(replacement), back),
 		},
 		"PutBack": {
-			reason: "A user has put the reference back.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(revision), xptest.With(again(replacement), xptest.Refs(back)), synced), xr),
-			want: outcome{Step: stepUnpause, Target: "XOrder x"},
+			reason: "A user has put the reference back.", want: "unpause XOrder x",
+			snapshot: investigated(withRestored(snapshot(revision), xptest.With(again(replacement), xptest.Refs(back)), synced), xr),
 		},
-		"Whole": {
-			reason: "Crossplane replaced nothing.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(revision), again(back), synced), xr),
-			want: outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
-		},
+		"Whole": {reason: "Crossplane replaced nothing.", want: "1/1; unpause XOrder x", snapshot: investigated(withRestored(snapshot(revision), again(back), synced), xr)},
 	})
 	w := investigated(withRestored(snapshot(revision, replacement), again(replacement), back), xr)
 	if notices := Losses(w, map[xp.ID]Plan{xp.RefTo(xr).ID(): Next(w, xp.RefTo(xr))}); len(notices) > 0 {
@@ -186,8 +172,7 @@ func TestLastWriter(t *testing.T) {
 		of     []xptest.Option
 		want   string
 	}{
-		"NoWriter": {reason: "An unknown writer gets no name.", want: "its managedFields do not name that writer (kubectl get --show-managed-fields)"},
-		"Earlier":  {reason: "A write before the backup does not count.", of: []xptest.Option{managed("kubectl", "Update", saved)}, want: "its managedFields do not name that writer (kubectl get --show-managed-fields)"},
+		"Earlier": {reason: "A write before the backup does not count.", of: []xptest.Option{managed("kubectl", "Update", saved)}, want: "its managedFields do not name that writer (kubectl get --show-managed-fields)"},
 		"Last": {
 			reason: "Only the last writer that is not a controller counts.", want: `the last to write it was "flux" (Apply, 2026-01-02T11:06:00Z)`,
 			of: []xptest.Option{
@@ -196,8 +181,9 @@ func TestLastWriter(t *testing.T) {
 			},
 		},
 		"Damaged": {
-			reason: "Any user can write damaged managedFields.", of: []xptest.Option{xptest.Field([]any{"x", map[string]any{"manager": int64(1), "time": true}}, "metadata", "managedFields")},
-			want: "its managedFields do not name that writer (kubectl get --show-managed-fields)",
+			reason: "Any user can write damaged managedFields.",
+			of:     []xptest.Option{xptest.Field([]any{"x", map[string]any{"manager": int64(1), "time": true}}, "metadata", "managedFields")},
+			want:   "its managedFields do not name that writer (kubectl get --show-managed-fields)",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -205,5 +191,130 @@ func TestLastWriter(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+func TestLosses(t *testing.T) {
+	xr, back, replacement := lostTree()
+	w := investigated(withRestored(snapshot(replacement), xr, back), xr)
+	plans := map[xp.ID]Plan{xp.RefTo(xr).ID(): Next(w, xp.RefTo(xr)), xp.RefTo(back).ID(): {Failed: reason.Message{Text: "for another reason"}}}
+	got := Losses(w, plans)
+	if len(got) != 1 || got[0].Event != EventStopped || !got[0].Warning || got[0].Message != lostWhy || got[0].Patch != nil || got[0].Target.GetUID() != xr.GetUID() {
+		t.Errorf("an XR without a mark must get a warning about its loss; got %+v", got)
+	}
+}
+
+// An adopted XR whose claim has another XR is reported.
+func TestNextUnclaimed(t *testing.T) {
+	claim := xptest.Claim("o")
+	x := xptest.XR("x", xptest.ClaimedBy(claim), xptest.Refs(xptest.MR("b")), xptest.Reconciled(), ofRestore())
+	on := func(o ...xptest.Option) *Snapshot {
+		w := withRestored(snapshot(xptest.With(claim, o...)), x, xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled()))
+		investigated(w, x).investigation.Released = func(types.UID) bool { return true }
+
+		return w
+	}
+	if p := Next(on(xptest.OfXR(xptest.XR("other"))), xp.RefTo(x)); p.Done || !strings.Contains(p.Failed.String(), "other") {
+		t.Errorf("the claim has bound another XR: %+v", p)
+	}
+	if p := Next(on(xptest.OfXR(x)), xp.RefTo(x)); !p.Done || !p.Failed.IsZero() {
+		t.Errorf("the claim has this XR: %+v", p)
+	}
+}
+
+// A webhook can change an object at its creation, so that nothing on it shows its hold.
+func TestNextForWhatCameBackWithoutItsHold(t *testing.T) {
+	began := "2026-01-02T10:00:00Z"
+	x := xptest.XR("x")
+	bucket := xptest.MR("b", xptest.ControlledBy(x), ofRestore())
+	xr := func(h Hold) *unstructured.Unstructured {
+		return heldFor(xptest.XR("x", xptest.Refs(bucket), ofRestore()), h)
+	}
+	revision := xptest.Revision(xptest.RevisionName, x)
+	quarantine, observes := Hold{Quarantine: true}, Hold{Observes: true, Policies: []string{"*"}, Reason: ReasonObserve}
+	type want struct {
+		Failed, Quarantine, Marked bool
+		Mark                       Hold
+	}
+	cases := map[string]struct {
+		reason  string
+		xr      *unstructured.Unstructured
+		mr      *unstructured.Unstructured
+		held    *Hold
+		began   string
+		asksFor *unstructured.Unstructured
+		want    want
+	}{
+		"Quarantine": {
+			reason: "Another cluster may manage the MR, so it is held again and its XR does not change.", xr: xr(quarantine), mr: bucket, held: &quarantine, asksFor: x,
+			want: want{Quarantine: true, Marked: true, Mark: Hold{Quarantine: true, Again: true}},
+		},
+		"Observes": {
+			reason: "The MR gets back the policies that it had before it was observed.", xr: xr(Hold{}),
+			mr: xptest.With(bucket, xptest.Field([]any{"Observe"}, "spec", "managementPolicies")), held: &observes, asksFor: x,
+			want: want{Marked: true, Mark: Hold{Observes: true, Policies: []string{"*"}, Again: true}},
+		},
+		"OwnOperation": {
+			reason: "An MR without a held XR has its own operation.", mr: bucket, held: &quarantine, asksFor: bucket, want: want{Marked: true, Mark: Hold{Quarantine: true, Again: true}},
+		},
+		"Created": {
+			reason: "The provider created the resource first, and a new hold can't undo that.", xr: xr(Hold{}),
+			mr: xptest.With(bucket, xptest.Annotated(xp.AnnotationCreateSucceeded, laterAt)), held: &Hold{Identity: xp.Unknown}, asksFor: x, want: want{Failed: true},
+		},
+		"NotHeld":   {reason: "The MR was to have no hold.", xr: xr(Hold{}), mr: bucket, asksFor: x},
+		"Before":    {reason: "The MR is older than the restore, which skipped it.", xr: xr(quarantine), mr: bucket, held: &quarantine, began: laterAt, asksFor: x, want: want{Quarantine: true}},
+		"Elsewhere": {reason: "Another restore created the MR.", xr: xr(quarantine), mr: xptest.With(bucket, xptest.Labelled(xp.LabelRestore, "sunday")), held: &quarantine, asksFor: x, want: want{Quarantine: true}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			objects := []*unstructured.Unstructured{tc.mr}
+			if tc.xr != nil {
+				objects = append(objects, tc.xr)
+			}
+			w := investigated(withRestored(snapshot(revision), objects...), tc.asksFor)
+			at := began
+			if tc.began != "" {
+				at = tc.began
+			}
+			w.investigation.Started, _ = time.Parse(time.RFC3339, at)
+			w.investigation.Held = func(id xp.ID) *Hold {
+				if id == xp.RefTo(bucket).ID() {
+					return tc.held
+				}
+
+				return nil
+			}
+			p := Next(w, xp.RefTo(tc.asksFor))
+			got := want{Failed: !p.Failed.IsZero(), Quarantine: !p.Quarantine.IsZero()}
+			for _, c := range append(p.Also, p.Change) {
+				if c.Target == nil || xp.RefTo(c.Target) != xp.RefTo(bucket) || !c.Marks() {
+					continue
+				}
+				h := must(HoldOf(xptest.Merge(c.Target, c.Patch)))
+				got.Marked, got.Mark = true, *h
+				if !p.Moving || !strings.Contains(c.Warning.String(), "without its hold") {
+					t.Errorf("%s\nthe plan must move and carry a warning: %+v", tc.reason, p)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(Hold{}, "Of", "Restore", "Since", "Reason")); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s\n%+v", tc.reason, diff, p)
+			}
+		})
+	}
+}
+
+// An XR that lost its quarantine is put into it again, even if it was reconciled.
+func TestNextOfStrippedQuarantine(t *testing.T) {
+	bucket := xptest.MR("b", ofRestore())
+	for name, o := range map[string][]xptest.Option{"Fresh": nil, "Reconciled": {reconciledAt(laterAt)}} {
+		xr := xptest.XR("x", append([]xptest.Option{ofRestore(), xptest.Refs(bucket)}, o...)...)
+		bucket := xptest.With(bucket, xptest.ControlledBy(xr))
+		w := investigated(withRestored(snapshot(xptest.Revision(xptest.RevisionName, xr)), xr, bucket), xr)
+		w.investigation.Held = func(xp.ID) *Hold { return &Hold{Quarantine: true} }
+		p := Next(w, xp.RefTo(xr))
+		h, err := HoldOf(xptest.Merge(xr, p.Patch))
+		if err != nil || h == nil || !h.Quarantine || !h.Again || p.Step != StepAgain {
+			t.Errorf("%s: got %+v, %+v, %v", name, h, p, err)
+		}
 	}
 }

@@ -1,6 +1,9 @@
 package adoption
 
 import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +18,152 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
+
+// packedText returns the text, packed as a mark has it.
+func packedText(t *testing.T, text string) string {
+	t.Helper()
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if _, err := w.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	return base64.RawStdEncoding.EncodeToString(packed.Bytes())
+}
+
+// hostileMarks returns marks that a tenant can write, which need much memory if they are read
+// without bounds.
+func hostileMarks(t *testing.T) map[string]string {
+	t.Helper()
+	list := func(entry string, bytes int) string {
+		return "[" + strings.Repeat(entry+",", bytes/(len(entry)+1)-1) + entry + "]"
+	}
+	begin := `{"restore":"` + restoreName + `","since":"` + restoredAt + `","reason":"r","of":"XOrder.example.org/x"`
+	const mib = 1 << 20
+	marks := map[string]string{}
+	for name, composed := range map[string]string{
+		"EmptyRefs":  `{"resourceRefs":` + list(`{}`, 8*mib-64) + `}`,
+		"NullRefs":   `{"resourceRefs":` + list(`null`, 8*mib-64) + `}`,
+		"Conditions": `{"resourceRefs":[{}],"composedConditions":` + list(`""`, 8*mib-64) + `}`,
+		"LongName":   `{"resourceRefs":[{"name":"` + strings.Repeat("x", 8*mib-64) + `"}]}`,
+		"TwoLists":   `{"resourceRefs":` + list(`{}`, 4*mib) + `,"resourceRefs":` + list(`{}`, 3*mib) + `}`,
+		"Unknown":    `{"resourceRefs":[{}],"other":` + list(`[]`, 7*mib) + `}`,
+		"Spaces":     strings.Repeat(" ", 64*mib),
+		"Nested":     strings.Repeat("[", 7*mib),
+	} {
+		marks[name] = begin + `,"composed":"` + packedText(t, composed) + `"}`
+	}
+	for name, fields := range map[string]string{
+		"Listed":       `"resourceRefs":` + list(`{}`, 250<<10),
+		"Managers":     `"managers":` + list(`[]`, 250<<10),
+		"Environments": `"environmentConfigs":` + list(`""`, 250<<10),
+		"Inputs":       `"inputs":` + list(`{}`, 250<<10),
+		"TooLong":      `"resourceRefs":` + list(`{}`, 2*mib),
+		"Fields":       `"managedFields":"` + packedText(t, list(`{}`, mib-64)) + `"`,
+		"FieldsSpaces": `"managedFields":"` + packedText(t, strings.Repeat(" ", 64*mib)) + `"`,
+	} {
+		marks[name] = begin + "," + fields + "}"
+	}
+
+	return marks
+}
+
+// mostPerMark is how many bytes each reading of a mark may allocate. An item of a backup or restore
+// is read a handful of times, in the memory that Velero's server has (512 MiB by default).
+const mostPerMark = 4 << 20
+
+// mostUnpacked is the same for readings that unpack the references of an XR: of marks that this
+// plugin has signed and, in commands, of others. These are 64 bytes each in memory.
+const mostUnpacked = 48 << 20
+
+// Anyone who can write an object can write its mark, and Velero's server calls this plugin for each
+// object. So a mark is verified before it is unpacked, and a mark that can't be verified is read
+// within bounds.
+func TestHostileMarksNeedLittleMemory(t *testing.T) {
+	for name, mark := range hostileMarks(t) {
+		t.Run(name, func(t *testing.T) {
+			for of, do := range map[string]func(){
+				"HoldOf": func() { _, _ = HoldOf(xptest.XR("x", xptest.Annotated(AnnotationHold, mark))) },
+				"Key.HoldOf": func() {
+					if _, err := key.HoldOf(xptest.XR("x", xptest.Annotated(AnnotationHold, mark))); !errors.Is(err, ErrForged) {
+						t.Errorf("got error %v", err)
+					}
+				},
+				"Unverified.HoldOf": func() { _, _ = Unverified.HoldOf(xptest.XR("x", xptest.Annotated(AnnotationHold, mark))) },
+				"Put": func() {
+					_, _ = Put(xptest.XR("x", xptest.Annotated(AnnotationHold, mark)), Hold{Restore: restoreName, Since: restoredAt})
+				},
+				"RemoveBackedUpHold": func() { _ = RemoveBackedUpHold(xptest.XR("x", xptest.Annotated(AnnotationHold, mark))) },
+				"ForgetsManagers":    func() { _ = ForgetsManagers(xptest.XR("x", xptest.Annotated(AnnotationHold, mark))) },
+				"Finish":             func() { _, _ = Finish(xptest.XR("x", xptest.Annotated(AnnotationHold, mark))) },
+			} {
+				most := uint64(mostPerMark)
+				if of == "Unverified.HoldOf" {
+					most = mostUnpacked
+				}
+				if n := xptest.Allocated(do); n > most {
+					t.Errorf("%s of a mark of %d bytes allocates %d bytes, more than %d", of, len(mark), n, most)
+				}
+			}
+		})
+	}
+}
+
+// What can be packed can be read again, up to the most.
+func TestMostRefs(t *testing.T) {
+	for _, n := range []int{manyRefs, manyRefs + 1, xp.MostRefs, xp.MostRefs + 1} {
+		h := &Hold{}
+		for i := range n {
+			h.Refs = append(h.Refs, xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: xptest.Namespace, Name: strconv.Itoa(i)})
+			h.ComposedConditions = append(h.ComposedConditions, "Ready,Synced")
+		}
+		want := *h
+		if err := h.packRefs(); (err == nil) != (n <= xp.MostRefs) {
+			t.Fatalf("%d references: got error %v", n, err)
+		}
+		if n > xp.MostRefs {
+			continue
+		}
+		if packed := len(h.Refs) < n; packed != (n > manyRefs) {
+			t.Fatalf("%d references are packed: %t", n, packed)
+		}
+		packed := *h
+		if used := xptest.Allocated(func() { _ = packed.unpackRefs() }); used > mostUnpacked {
+			t.Errorf("to unpack %d references allocates %d bytes", n, used)
+		}
+		if err := h.unpackRefs(); err != nil {
+			t.Fatalf("%d references: %v", n, err)
+		}
+		if diff := cmp.Diff(want, *h); diff != "" {
+			t.Errorf("%d references\n-want, +got:\n%s", n, diff)
+		}
+	}
+}
+
+// The API server allows 256 KiB of annotations. Its error names neither the longest one nor a next
+// step.
+func TestPutRefusesLargeMarks(t *testing.T) {
+	var composed []*unstructured.Unstructured
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // It is the same each time.
+	for range 30_000 {
+		composed = append(composed, xptest.MR(fmt.Sprintf("environment-%016x", random.Uint64())))
+	}
+	for name, u := range map[string]*unstructured.Unstructured{
+		"Refs":        xptest.XR("x", xptest.Refs(composed...)),
+		"Annotations": xptest.XR("x", xptest.Refs(composed[:1000]...), xptest.Annotated("kubectl.kubernetes.io/last-applied-configuration", strings.Repeat("x", 254<<10))),
+	} {
+		_, err := Put(u, Hold{Restore: restoreName, Since: restoredAt})
+		if err == nil || !strings.Contains(err.Error(), "cannot put a hold on XOrder x: its ") || !strings.Contains(err.Error(), "bytes") {
+			t.Errorf("%s: got error %v", name, err)
+		}
+	}
+	if _, err := Put(xptest.XR("x", xptest.Refs(composed[:10_000]...)), Hold{Restore: restoreName, Since: restoredAt}); err != nil {
+		t.Errorf("a mark must fit 10,000 references: %v", err)
+	}
+}
 
 func TestPackManagers(t *testing.T) {
 	const kubectl = `{"manager":"kubectl","operation":"Update","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:region":{}}}}`
@@ -49,55 +198,6 @@ func TestPackManagers(t *testing.T) {
 		if got := unpackManagers(packed); got != nil {
 			t.Errorf("%q is %v", packed, got)
 		}
-	}
-}
-
-// The mark of an XR that composes many has all references, and fits into an annotation.
-func TestPackRefs(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // It is the same each time.
-	cases := map[string]struct {
-		reason    string
-		namespace string
-		refs      int
-		packed    bool
-	}{
-		"Few":        {reason: "Users can read a short list of references.", refs: manyRefs},
-		"Many":       {reason: "A long list of references is packed.", refs: manyRefs + 1, packed: true},
-		"Most":       {reason: "A mark has room for 10,000 references with Crossplane's generated names.", refs: 10_000, packed: true},
-		"Namespaced": {reason: "The references are in the namespace of the XR.", namespace: "shop", refs: 10_000, packed: true},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			composed := make([]*unstructured.Unstructured, tc.refs)
-			for i := range composed {
-				composed[i] = xptest.MR(fmt.Sprintf("environment-%05x-%012x", random.Uint32(), random.Uint64()>>16), xptest.In(tc.namespace))
-			}
-			xr := xptest.XR("x", xptest.In(tc.namespace), xptest.Refs(composed...))
-			want, err := xp.CompositeFrom(xr).SavedRefs()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := Put(xr, Hold{Restore: restoreName, Since: restoredAt}); err != nil {
-				t.Fatal(err)
-			}
-			if err := key.Sign(xr, tc.namespace); err != nil {
-				t.Fatal(err)
-			}
-			mark := xp.Annotation(xr, AnnotationHold)
-			t.Logf("%d references need a mark of %d bytes", tc.refs, len(mark))
-			if got := strings.Contains(mark, `"composed":`); got != tc.packed {
-				t.Errorf("%s packed: %t", tc.reason, got)
-			}
-			for name, read := range map[string]func(*unstructured.Unstructured) (*Hold, error){"Unverified": Unverified.HoldOf, "Key": key.HoldOf} {
-				h, err := read(xr)
-				if err != nil {
-					t.Fatalf("%s: %v", name, err)
-				}
-				if diff := cmp.Diff(want, h.Refs); diff != "" || h.Composed != "" {
-					t.Errorf("%s: %s\n-want, +got:\n%s", name, tc.reason, diff)
-				}
-			}
-		})
 	}
 }
 

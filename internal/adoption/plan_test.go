@@ -1,9 +1,13 @@
 package adoption
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -12,45 +16,15 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// An outcome is the tested part of a Plan.
-type outcome struct {
-	// Step and Target are those of its Change.
-	Step, Target string
-	// Also are its other changes.
-	Also           []string
-	Done, Moving   bool
-	Failed         string
-	Adopted, Total int
-	Waiting        []string
-	Remarks        []string
-}
-
-func outcomeOf(p Plan) outcome {
-	o := outcome{Step: p.Step, Done: p.Done, Moving: p.Moving, Failed: p.Failed.String(), Adopted: p.Adopted, Total: p.Total, Waiting: reason.Strings(p.Waiting), Remarks: reason.Strings(p.Remarks)}
-	if p.Target != nil {
-		o.Target = xp.String(p.Target)
-	}
-	for _, change := range p.Also {
-		o.Also = append(o.Also, xp.String(change.Target))
-	}
-
-	return o
-}
-
-const (
-	stepUnpause = "let Crossplane reconcile it under the backed-up revision"
-	stepRelease = "adopted; give its own settings back"
-	stepClaim   = "its XR is adopted; give its own settings back"
-
-	howToConvert = `. If it was in mode Resources, which Crossplane v2 does not have, apply what "crossplane beta convert pipeline-composition" of v1.20 makes of ` +
-		"its Composition orders, and it continues [CompositionRevisionMissing]"
-)
+const stepUnpause = "let Crossplane reconcile it under the backed-up revision"
 
 type planCase struct {
 	reason   string
 	snapshot *Snapshot
-	ref      xp.Ref
-	want     outcome
+	// of is the subject, if it is another than that of most cases.
+	of *unstructured.Unstructured
+	// want is a summary of the Plan. A message of it contains says.
+	want, says string
 }
 
 // What a held XR composes counts as ready, and only after the release as adopted: validate counts
@@ -63,18 +37,28 @@ func TestNextTellsHeldXRs(t *testing.T) {
 		want bool
 	}{{xr: held(x), want: true}, {xr: held(x, xptest.SeenPaused()), want: true}, {xr: x, want: false}} {
 		if p := Next(snapshot(tc.xr, mr, revision), xp.RefTo(x)); p.Held != tc.want {
-			t.Errorf("held: got %t, want %t; %+v", p.Held, tc.want, outcomeOf(p))
+			t.Errorf("held: got %t, want %t; %+v", p.Held, tc.want, summary(p))
 		}
 	}
 }
 
-func runPlans(t *testing.T, cases map[string]planCase) {
+// shortSteps are short names of steps.
+var shortSteps = map[string]string{
+	stepUnpause: "unpause", "let its provider observe it": "observe", stepReportPaused: "report paused", stepFound: "found", stepUnfound: "unfound",
+	"give its own settings back": "release", "adopted; give its own settings back": "release", "its XR is adopted; give its own settings back": "release",
+	StepAgain: "hold again", "nothing holds it any more; give its own settings back": "free",
+}
+
+func runPlans(t *testing.T, of *unstructured.Unstructured, cases map[string]planCase) {
 	t.Helper()
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			plan := Next(tc.snapshot, tc.ref)
-			if diff := cmp.Diff(tc.want, outcomeOf(plan)); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			plan := Next(tc.snapshot, xp.RefTo(cmp.Or(tc.of, of)))
+			if diff := gocmp.Diff(tc.want, summary(plan)); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s%+v", tc.reason, diff, plan)
+			}
+			if said := reason.Join(slices.Concat(plan.Waiting, plan.Remarks, []reason.Message{plan.Failed})); !strings.Contains(said, tc.says) {
+				t.Errorf("%s\n%q lacks %q", tc.reason, said, tc.says)
 			}
 			for _, change := range append(plan.Also, plan.Change) {
 				if (change.Patch == nil) != (change.Target == nil) || (change.Patch == nil) != (change.Step == "") {
@@ -84,8 +68,59 @@ func runPlans(t *testing.T, cases map[string]planCase) {
 			if plan.Done && (!plan.Failed.IsZero() || plan.Patch != nil || plan.Also != nil) {
 				t.Errorf("a plan that is done must have no other outcome: %+v", plan)
 			}
+			if notices := Changes(tc.snapshot, map[xp.ID]Plan{xp.RefTo(cmp.Or(tc.of, of)).ID(): plan}, nil); !plan.Quarantine.IsZero() && len(plan.Waiting) == 0 && len(notices) > 0 {
+				t.Errorf("an object in quarantine must get no notice: %+v", notices)
+			}
 		})
 	}
+}
+
+// summary returns what a Plan does and waits for. Each message is that about which it is, and its code.
+func summary(p Plan) string {
+	var parts []string
+	for part, is := range map[string]bool{"done": p.Done, "moving": p.Moving, "ready": p.Ready} {
+		if is {
+			parts = append(parts, part)
+		}
+	}
+	slices.Sort(parts)
+	if p.Adopted+p.Total > 0 {
+		parts = append([]string{fmt.Sprintf("%d/%d", p.Adopted, p.Total)}, parts...)
+	}
+	for _, c := range append([]Change{p.Change}, p.Also...) {
+		if c.Target != nil {
+			parts = append(parts, cmp.Or(shortSteps[c.Step], c.Step)+" "+xp.String(c.Target))
+		}
+	}
+	for _, said := range []struct {
+		as   string
+		what []reason.Message
+	}{
+		{"waits", p.Waiting},
+		{"failed", []reason.Message{p.Failed}},
+		{"quarantined", []reason.Message{p.Quarantine}},
+		{"warns", []reason.Message{p.Warning}},
+		{"remarks", p.Remarks},
+	} {
+		var short []string
+		for _, m := range said.what {
+			about, _, ok := strings.Cut(m.Text, ": ")
+			switch code := strings.LastIndex(m.Text, "["); {
+			case m.IsZero():
+			case m.Code == "": // It is a reason from a mark.
+				short = append(short, strings.Trim(m.Text[max(code, 0):], "[]"))
+			case ok && len(about) <= 60 && !strings.Contains(about, ";"):
+				short = append(short, about+" "+string(m.Code))
+			default:
+				short = append(short, string(m.Code))
+			}
+		}
+		if len(short) > 0 {
+			parts = append(parts, said.as+": "+strings.Join(short, ", "))
+		}
+	}
+
+	return strings.Join(parts, "; ")
 }
 
 // A held, paused XR: what must be true before Crossplane may reconcile it.
@@ -96,169 +131,71 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 	paused := held(xptest.XR("x", xptest.Refs(bucket)), xptest.SeenPaused())
 	child := xptest.XR("child", xptest.ControlledBy(x))
 	parent := held(xptest.XR("x", xptest.Refs(child)), xptest.SeenPaused())
-	other := xptest.XR("other")
-	unserved := func(w *Snapshot) *Snapshot {
-		w.AddUnserved(schema.GroupKind{Group: "cloud.example.org", Kind: "Bucket"})
-
-		return w
-	}
 	unreadable := func(w *Snapshot) *Snapshot {
 		w.AddUnreadable(xptest.MR("b").GroupVersionKind(), "forbidden")
 
 		return w
 	}
-	wait := func(adopted int, moving bool, why ...string) outcome {
-		return outcome{Adopted: adopted, Total: 1, Moving: moving, Waiting: why}
-	}
-	const unknown = "Bucket b: it can't be read: forbidden. Check that the API server serves its kind, and that the user who runs this may list and " +
-		"patch Bucket.cloud.example.org [NotRead]"
-	runPlans(t, map[string]planCase{
-		"Ready": {
-			reason:   "Every composed resource exists, is controlled by the XR and is observed.",
-			snapshot: snapshot(paused, bucket, revision), ref: xp.RefTo(x),
-			want: outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
-		},
-		"ModernReady": {
-			reason: "An XR of Crossplane v2 is ready in the same state.",
-			snapshot: snapshot(held(xptest.XRV2("x", xptest.Refs(xptest.NamespacedMR("b"))), xptest.SeenPaused()),
-				xptest.NamespacedMR("b", xptest.ControlledBy(xptest.XRV2("x")), xptest.Reconciled()), revision),
-			ref:  xp.RefTo(xptest.XRV2("x")),
-			want: outcome{Step: stepUnpause, Target: "Order team-a/x", Adopted: 1, Total: 1},
-		},
-		"Gone": {
-			reason:   "An XR that did not come back can't be adopted.",
-			snapshot: snapshot(), ref: xp.RefTo(x),
-			want: outcome{Failed: "XOrder x: it was not restored, or was deleted since. See the errors of the restore. " + howObserved},
-		},
+	runPlans(t, x, map[string]planCase{
+		"Ready": {reason: "Every composed resource exists, is controlled by the XR and is observed.", want: "1/1; unpause XOrder x", snapshot: snapshot(paused, bucket, revision)},
+		"Gone":  {reason: "An XR that did not come back can't be adopted.", want: "failed: XOrder x NotInCluster", snapshot: snapshot()},
 		"Unreadable": {
-			reason:   "A user must correct a mark that can't be read.",
-			snapshot: snapshot(xptest.XR("x", xptest.Annotated(AnnotationHold, "?"))), ref: xp.RefTo(x),
-			want: outcome{Failed: "cannot read the annotation velero.crossplane.x-k8s.io/hold of XOrder x: invalid character '?' looking for beginning of value; " +
-				"remove the annotation, then run release, or restore again [MarkUnreadable]"},
+			reason: "A user must correct a mark that can't be read.", want: "failed: MarkUnreadable", snapshot: snapshot(xptest.XR("x", xptest.Annotated(AnnotationHold, "?"))),
 		},
-		"Missing": {
-			reason:   "Crossplane would create the missing resource again.",
-			snapshot: snapshot(paused, revision), ref: xp.RefTo(x),
-			want: wait(0, false, "Bucket b: it is not in the cluster. Restore it; or, if its external resource is gone too, remove it from the resourceRefs of XOrder x, and Crossplane composes another [NotInCluster]"),
-		},
+		"Missing": {reason: "Crossplane would create the missing resource again.", want: "0/1; waits: Bucket b NotInCluster", snapshot: snapshot(paused, revision)},
 		"MissingAndRemoved": {
-			reason:   "The user has removed the reference, so the plan no longer waits for it.",
-			snapshot: snapshot(xptest.With(paused, xptest.Refs()), revision), ref: xp.RefTo(x),
-			want: outcome{Step: stepUnpause, Target: "XOrder x"},
-		},
-		"Unserved": {
-			reason:   "The next step differs if the kind is not served.",
-			snapshot: unserved(snapshot(paused, revision)), ref: xp.RefTo(x),
-			want: wait(0, false, "Bucket b: its kind is not served, so no restore can bring it yet. Install the provider or XRD of Bucket.cloud.example.org, then restore again [KindNotServed]"),
+			reason: "The user has removed the reference, so the plan no longer waits for it.", want: "unpause XOrder x", snapshot: snapshot(xptest.With(paused, xptest.Refs()), revision),
 		},
 		"Forbidden": {
-			reason:   "An unreadable resource may exist, so the message does not ask to restore it.",
-			snapshot: unreadable(snapshot(paused, revision)), ref: xp.RefTo(x),
-			want: wait(0, false, unknown),
+			reason: "An unreadable resource may exist, so the message does not ask to restore it.", want: "0/1; waits: Bucket b NotRead", snapshot: unreadable(snapshot(paused, revision)),
 		},
 		"ForbiddenAndRemoved": {
-			reason:   "An unreadable resource may exist, so the plan still waits although the XR dropped the reference.",
-			snapshot: unreadable(snapshot(xptest.With(paused, xptest.Refs()), revision)), ref: xp.RefTo(x),
-			want: wait(0, false, unknown),
+			reason: "An unreadable resource may exist, so the plan still waits although the XR dropped the reference.", want: "0/1; waits: Bucket b NotRead",
+			snapshot: unreadable(snapshot(xptest.With(paused, xptest.Refs()), revision)),
 		},
 		"ForbiddenInAnotherVersion": {
-			reason: "An observed resource is known, whatever another version of its kind returns.",
+			reason: "An observed resource is known, whatever another version of its kind returns.", want: "1/1; unpause XOrder x",
 			snapshot: func() *Snapshot {
 				w := unreadable(snapshot(paused, bucket, revision))
 				w.AddUnreadable(schema.GroupVersionKind{Group: "cloud.example.org", Version: "v9", Kind: "Bucket"}, "down")
 
 				return w
-			}(), ref: xp.RefTo(x),
-			want: outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
+			}(),
 		},
 		"ComposedDeleting": {
-			reason:   "The resource is about to be missing, and Crossplane would create it again.",
-			snapshot: snapshot(paused, xptest.With(bucket, xptest.Deleting()), revision), ref: xp.RefTo(x),
-			want: wait(0, false, "Bucket b: it is being deleted. See what its finalizers wait for, then restore it again [BeingDeleted]"),
-		},
-		"OfAnother": {
-			reason:   "Crossplane would ignore another controller's resource and create a new one.",
-			snapshot: snapshot(paused, revision, xptest.MR("b", xptest.ControlledBy(other), xptest.Reconciled())), ref: xp.RefTo(x),
-			want: wait(0, false, "Bucket b: its controller is XOrder other (UID uid of XOrder other), not this XR. Remove it from the resourceRefs of one of them [ControlledByAnother]"),
+			reason: "The resource is about to be missing, and Crossplane would create it again.", want: "0/1; waits: Bucket b BeingDeleted",
+			snapshot: snapshot(paused, xptest.With(bucket, xptest.Deleting()), revision),
 		},
 		"OldUID": {
-			reason:   "An earlier XR of the same name is another controller.",
-			snapshot: snapshot(paused, revision, xptest.MR("b", xptest.ControlledBy(xptest.XR("x", xptest.UID("old"))))), ref: xp.RefTo(x),
-			want: wait(0, false, "Bucket b: its controller is XOrder x (UID old), not this XR. Remove it from the resourceRefs of one of them [ControlledByAnother]"),
+			reason: "An earlier XR of the same name is another controller.", want: "0/1; waits: Bucket b ControlledByAnother", says: "UID old",
+			snapshot: snapshot(paused, revision, xptest.MR("b", xptest.ControlledBy(xptest.XR("x", xptest.UID("old"))))),
 		},
 		"Uncontrolled": {
-			reason:   "Crossplane takes a resource without a controller (composition_functions.go), but the plan does not count it yet.",
-			snapshot: snapshot(paused, revision, xptest.MR("b", xptest.Reconciled())), ref: xp.RefTo(x),
-			want: outcome{Step: stepUnpause, Target: "XOrder x", Total: 1},
-		},
-		"NotObserved": {
-			reason:   "A function that reads the MR's status would find none.",
-			snapshot: snapshot(paused, revision, xptest.MR("b", xptest.ControlledBy(x))), ref: xp.RefTo(x),
-			want: wait(0, true, "Bucket b: its provider has not observed it yet [AwaitingProvider]"),
-		},
-		"Failing": {
-			reason:   "The provider's own message names the cause.",
-			snapshot: snapshot(paused, revision, xptest.MR("b", xptest.ControlledBy(x), xptest.Synced("False", "ReconcileError", "no credentials"))), ref: xp.RefTo(x),
-			want: wait(0, false, "Bucket b: its provider can't reconcile it: no credentials [ProviderFailing]"),
+			reason: "Crossplane takes a resource without a controller (composition_functions.go), but the plan does not count it yet.", want: "0/1; unpause XOrder x",
+			snapshot: snapshot(paused, revision, xptest.MR("b", xptest.Reconciled())),
 		},
 		"PausedByThePerson": {
-			reason:   "No provider observes an MR that a user has paused.",
-			snapshot: snapshot(paused, revision, xptest.MR("b", xptest.ControlledBy(x), xptest.Annotated(xp.AnnotationPaused, "true"))), ref: xp.RefTo(x),
-			want: outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
+			reason: "No provider observes an MR that a user has paused.", want: "1/1; unpause XOrder x",
+			snapshot: snapshot(paused, revision, xptest.MR("b", xptest.ControlledBy(x), xptest.Annotated(xp.AnnotationPaused, "true"))),
 		},
 		"NoMR": {
-			reason: "A resource without a provider has no condition to wait for.",
-			snapshot: snapshot(held(xptest.XR("x", xptest.Refs(xptest.Secret("s"))), xptest.SeenPaused()), revision,
-				xptest.Secret("s", xptest.ControlledBy(x))),
-			ref:  xp.RefTo(x),
-			want: outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
-		},
-		"ChildHeld": {
-			reason:   "The nested XR comes first, since its parent reads its status.",
-			snapshot: snapshot(parent, revision, held(child)), ref: xp.RefTo(x),
-			want: wait(0, true, "XOrder child: this composed XR is not adopted yet [AwaitingComposedXR]"),
+			reason: "A resource without a provider has no condition to wait for.", want: "1/1; unpause XOrder x",
+			snapshot: snapshot(held(xptest.XR("x", xptest.Refs(xptest.Secret("s"))), xptest.SeenPaused()), revision, xptest.Secret("s", xptest.ControlledBy(x))),
 		},
 		"ChildUnreadable": {
-			reason:   "A nested XR with an unreadable mark does not count as adopted.",
-			snapshot: snapshot(parent, revision, xptest.With(child, xptest.Annotated(AnnotationHold, "?"))), ref: xp.RefTo(x),
-			want: wait(0, false, "XOrder child: cannot read the annotation velero.crossplane.x-k8s.io/hold of XOrder child: invalid character '?' looking for beginning of value; remove the annotation, then run release, or restore again [MarkUnreadable]"),
-		},
-		"ChildAdopted": {
-			reason:   "The parent follows its adopted child.",
-			snapshot: snapshot(parent, revision, child), ref: xp.RefTo(x),
-			want: outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
+			reason: "A nested XR with an unreadable mark does not count as adopted.", want: "0/1; waits: XOrder child MarkUnreadable",
+			snapshot: snapshot(parent, revision, xptest.With(child, xptest.Annotated(AnnotationHold, "?"))),
 		},
 		"NoRevision": {
-			reason:   "Without the revision Crossplane would choose another one.",
-			snapshot: snapshot(paused, bucket), ref: xp.RefTo(x),
-			want: wait(1, false, "CompositionRevision orders-1a2b3c: it is not in the cluster. "+
-				"Restore it, or set another compositionRevisionRef on XOrder x"+howToConvert),
+			reason: "Without the revision Crossplane would choose another one.", want: "1/1; waits: CompositionRevision orders-1a2b3c CompositionRevisionMissing",
+			snapshot: snapshot(paused, bucket),
 		},
 		"NeverComposed": {
-			reason:   "An XR without a revision needs none.",
-			snapshot: snapshot(held(xptest.XR("x", xptest.NeverComposed()), xptest.SeenPaused())), ref: xp.RefTo(x),
-			want: outcome{Step: stepUnpause, Target: "XOrder x"},
+			reason: "An XR without a revision needs none.", want: "unpause XOrder x", snapshot: snapshot(held(xptest.XR("x", xptest.NeverComposed()), xptest.SeenPaused())),
 		},
 		"NotSeen": {
-			reason:   "Crossplane must have seen the pause, or an old condition would prove the later reconcile.",
-			snapshot: snapshot(xptest.With(paused, xptest.Reconciled()), bucket, revision), ref: xp.RefTo(x),
-			want: wait(1, true, "XOrder x: Crossplane has not reported yet that it is paused [AwaitingPauseReport]"),
-		},
-		"NoStatus": {
-			reason:   "A restored XR has no status at first.",
-			snapshot: snapshot(xptest.With(paused, xptest.Without("status")), bucket, revision), ref: xp.RefTo(x),
-			want: wait(1, true, "XOrder x: Crossplane has not reported yet that it is paused [AwaitingPauseReport]"),
-		},
-		"EveryReason": {
-			reason:   "The message lists every cause at once, and the plan moves if any cause moves.",
-			snapshot: snapshot(held(xptest.XR("x", xptest.Refs(bucket, xptest.MR("c"))))), ref: xp.RefTo(x),
-			want: outcome{Total: 2, Moving: true, Waiting: []string{
-				"Bucket b: it is not in the cluster. Restore it; or, if its external resource is gone too, remove it from the resourceRefs of XOrder x, and Crossplane composes another [NotInCluster]",
-				"Bucket c: it is not in the cluster. Restore it; or, if its external resource is gone too, remove it from the resourceRefs of XOrder x, and Crossplane composes another [NotInCluster]",
-				"CompositionRevision orders-1a2b3c: it is not in the cluster. Restore it, or set another compositionRevisionRef on XOrder x" +
-					howToConvert,
-				"XOrder x: Crossplane has not reported yet that it is paused [AwaitingPauseReport]",
-			}},
+			reason: "Crossplane must have seen the pause, or an old condition would prove the later reconcile.", want: "1/1; moving; waits: XOrder x AwaitingPauseReport",
+			snapshot: snapshot(xptest.With(paused, xptest.Reconciled()), bucket, revision),
 		},
 	})
 }
@@ -273,128 +210,176 @@ func TestNextAfterTheUnpause(t *testing.T) {
 	broken := func(now string) *unstructured.Unstructured {
 		backup := xptest.XR("x", xptest.Refs(bucket), xptest.Synced("False", "ReconcileError", "no function, tried 7 times"))
 		xr := xptest.With(backup, xptest.Without("status")) // As Velero creates it.
-		if _, err := Put(xr, Hold{Restore: restoreName, Since: restoredAt, Failing: FailingOf(backup)}); err != nil {
-			t.Fatal(err)
-		}
+		must(Put(xr, Hold{Restore: restoreName, Since: restoredAt, Failing: FailingOf(backup)}))
 
 		return xptest.With(xr, unpaused(), xptest.Synced("False", "ReconcileError", now))
 	}
-	wait := func(adopted int, moving bool, why ...string) outcome {
-		return outcome{Adopted: adopted, Total: 1, Moving: moving, Waiting: why}
-	}
-	notItsOwn := wait(0, false, "Bucket b: it has no controller, and nothing shows that this XR composed it. If it did, remove crossplane.io/paused from "+
-		"XOrder x once it waits for nothing else [ControllerUnknown]")
-	released := outcome{Step: stepRelease, Target: "XOrder x", Adopted: 1, Total: 1}
-	const dropped = "Bucket b: the XR does not list it any more. Put it back into its resourceRefs, or delete it with deletionPolicy Orphan [NoLongerListed]"
-	runPlans(t, map[string]planCase{
-		"Adopted": {reason: "The XR lists and controls the same resources and was reconciled.", snapshot: snapshot(free, bucket), ref: xp.RefTo(x), want: released},
+	runPlans(t, x, map[string]planCase{
 		"Growing": {
-			reason:   "An incomplete Composition composes more resources later.",
-			snapshot: snapshot(xptest.With(free, xptest.Refs(xptest.MR("more"), bucket)), bucket), ref: xp.RefTo(x), want: released,
+			reason: "An incomplete Composition composes more resources later.", want: "1/1; release XOrder x",
+			snapshot: snapshot(xptest.With(free, xptest.Refs(xptest.MR("more"), bucket)), bucket),
 		},
 		"NotReconciled": {
-			reason:   "The last condition is that of the pause.",
-			snapshot: snapshot(xptest.With(free, xptest.SeenPaused()), bucket), ref: xp.RefTo(x),
-			want: wait(1, true, "XOrder x: Crossplane has not reconciled it yet [AwaitingCrossplane]"),
-		},
-		"NoStatus": {
-			reason:   "Crossplane has written no condition.",
-			snapshot: snapshot(xptest.With(free, xptest.Without("status")), bucket), ref: xp.RefTo(x),
-			want: wait(1, true, "XOrder x: Crossplane has not reconciled it yet [AwaitingCrossplane]"),
-		},
-		"CannotReconcile": {
-			reason:   "Crossplane's own message names the cause.",
-			snapshot: snapshot(xptest.With(free, xptest.Synced("False", "ReconcileError", "no function")), bucket), ref: xp.RefTo(x),
-			want: wait(1, true, "XOrder x: Crossplane can't reconcile it: no function [CrossplaneFailing]"),
+			reason: "The last condition is that of the pause.", want: "1/1; moving; waits: XOrder x AwaitingCrossplane", snapshot: snapshot(xptest.With(free, xptest.SeenPaused()), bucket),
 		},
 		"AsBroken": {
-			reason: "A reconcile that failed in the source too must not hold the XR for ever.", snapshot: snapshot(broken("no function, tried 22 times"), bucket), ref: xp.RefTo(x),
-			want: outcome{Step: stepRelease, Target: "XOrder x", Adopted: 1, Total: 1, Remarks: []string{"XOrder x: Crossplane can't reconcile it, as in the backup: " +
-				"no function, tried 22 times [StillFailing]"}},
+			reason: "A reconcile that failed in the source too must not hold the XR for ever.", want: "1/1; release XOrder x; remarks: XOrder x StillFailing",
+			snapshot: snapshot(broken("no function, tried 22 times"), bucket),
 		},
 		"BrokenOtherwise": {
-			reason: "A new failure was not in the backup.", snapshot: snapshot(broken("no credentials"), bucket), ref: xp.RefTo(x),
-			want: wait(1, true, "XOrder x: Crossplane can't reconcile it: no credentials [CrossplaneFailing]"),
-		},
-		"BrokenAndDropped": {
-			reason: "The plan still waits for a resource that the XR lost.", snapshot: snapshot(xptest.With(broken("no function, tried 3 times"), xptest.Refs()), bucket), ref: xp.RefTo(x),
-			want: outcome{Adopted: 1, Total: 1, Waiting: []string{dropped}, Remarks: []string{"XOrder x: Crossplane can't reconcile it, as in the backup: " +
-				"no function, tried 3 times [StillFailing]"}},
+			reason: "A new failure was not in the backup.", want: "1/1; moving; waits: XOrder x CrossplaneFailing", says: "no credentials",
+			snapshot: snapshot(broken("no credentials"), bucket),
 		},
 		"RefDropped": {
-			reason:   "A resource that Crossplane dropped is an orphan.",
-			snapshot: snapshot(xptest.With(free, xptest.Refs()), bucket), ref: xp.RefTo(x), want: wait(1, false, dropped),
+			reason: "A resource that Crossplane dropped is an orphan.", want: "1/1; waits: Bucket b NoLongerListed", snapshot: snapshot(xptest.With(free, xptest.Refs()), bucket),
 		},
 		"DroppedAndDeleted": {
-			reason:   "The user has deleted the orphan, so the plan stops waiting, and the step names it.",
-			snapshot: snapshot(xptest.With(free, xptest.Refs())), ref: xp.RefTo(x),
-			want: outcome{Step: stepRelease + "; without Bucket b, which it does not reference any more", Target: "XOrder x"},
+			reason: "The user has deleted the orphan, so the plan stops waiting, and the step names it.",
+			want:   "adopted; give its own settings back; without Bucket b, which it does not reference any more XOrder x", snapshot: snapshot(xptest.With(free, xptest.Refs())),
 		},
-		"DeletedSince": {
-			reason:   "Crossplane has yet to create the resource again.",
-			snapshot: snapshot(free), ref: xp.RefTo(x),
-			want: wait(0, false, "Bucket b: it is not in the cluster. Restore it; or, if its external resource is gone too, remove it from the resourceRefs of XOrder x, and Crossplane composes another [NotInCluster]"),
-		},
-		"Deleting": {
-			reason: "The hold no longer keeps Crossplane from anything.", snapshot: snapshot(xptest.With(free, xptest.Deleting()), bucket), ref: xp.RefTo(x),
-			want: outcome{Failed: "XOrder x is being deleted, and so is what it composes; if you need it, restore it again " +
-				"when it is gone [BeingDeleted]"},
-		},
+		"Deleting": {reason: "The hold no longer keeps Crossplane from anything.", want: "failed: BeingDeleted", snapshot: snapshot(xptest.With(free, xptest.Deleting()), bucket)},
 		"ComposedDeleting": {
-			reason: "A resource that is being deleted is not adopted.", snapshot: snapshot(free, xptest.With(bucket, xptest.Deleting())), ref: xp.RefTo(x),
-			want: wait(0, false, "Bucket b: it is being deleted. See what its finalizers wait for, then restore it again [BeingDeleted]"),
+			reason: "A resource that is being deleted is not adopted.", want: "0/1; waits: Bucket b BeingDeleted", snapshot: snapshot(free, xptest.With(bucket, xptest.Deleting())),
 		},
 		"RefsUnreadable": {
-			reason:   "Unreadable references prove nothing.",
-			snapshot: snapshot(xptest.With(free, xptest.JSON(`{"spec":{"resourceRefs":1}}`)), bucket), ref: xp.RefTo(x),
-			want: wait(1, false, "cannot read the resourceRefs of XOrder x: they are a int64, not a list [Malformed]"),
+			reason: "Unreadable references prove nothing.", want: "1/1; waits: cannot read the resourceRefs of XOrder x Malformed",
+			snapshot: snapshot(xptest.With(free, xptest.JSON(`{"spec":{"resourceRefs":1}}`)), bucket),
 		},
-		"Uncontrolled": {
-			reason:   "Crossplane has yet to take the resource.",
-			snapshot: snapshot(free, xptest.MR("b")), ref: xp.RefTo(x), want: wait(0, true, "Bucket b: Crossplane has not made the XR its controller [AwaitingControl]"),
-		},
-		"Taken": {
-			reason:   "Another controller has taken the resource.",
-			snapshot: snapshot(free, xptest.MR("b", xptest.ControlledBy(xptest.XR("y")))), ref: xp.RefTo(x),
-			want: wait(0, false, "Bucket b: its controller is XOrder y (UID uid of XOrder y), not this XR. Remove it from the resourceRefs of one of them [ControlledByAnother]"),
-		},
+		"Uncontrolled": {reason: "Crossplane has yet to take the resource.", want: "0/1; moving; waits: Bucket b AwaitingControl", snapshot: snapshot(free, xptest.MR("b"))},
 		"MRNotObserved": {
-			reason:   "The plan checked this before the unpause, so it is now the provider's task.",
-			snapshot: snapshot(free, xptest.With(bucket, xptest.Synced("False", "ReconcileError", "quota"))), ref: xp.RefTo(x), want: released,
+			reason: "The plan checked this before the unpause, so it is now the provider's task.", want: "1/1; release XOrder x",
+			snapshot: snapshot(free, xptest.With(bucket, xptest.Synced("False", "ReconcileError", "quota"))),
 		},
-		"OwnPause": {
-			reason:   "A paused XR of the user stays paused, so the plan does not wait for Crossplane.",
-			snapshot: snapshot(ownPause, bucket), ref: xp.RefTo(x), want: released,
-		},
+		"OwnPause": {reason: "A paused XR of the user stays paused, so the plan does not wait for Crossplane.", want: "1/1; release XOrder x", snapshot: snapshot(ownPause, bucket)},
 		"OwnPauseUncontrolled": {
-			reason:   "Crossplane would take the resource after the pause, but a Composition change could lose it first.",
-			snapshot: withRestored(snapshot(ownPause), loose), ref: xp.RefTo(x), want: outcome{
-				Total: 1, Moving: true, Also: []string{"Bucket b"},
-				Waiting: []string{"Bucket b: it was restored without its paused XR, which becomes its controller again [Relinking]"},
-			},
+			reason: "Crossplane would take the resource after the pause, but a Composition change could lose it first.",
+			want:   "0/1; moving; make XOrder x its controller again Bucket b; waits: Bucket b Relinking", snapshot: withRestored(snapshot(ownPause), loose),
 		},
-		"OwnPauseNotRestored": {
-			reason: "The plugin gives an owner only to restored resources.", snapshot: snapshot(ownPause, loose), ref: xp.RefTo(x), want: notItsOwn,
-		},
+		"OwnPauseNotRestored": {reason: "The plugin gives an owner only to restored resources.", want: "0/1; waits: Bucket b ControllerUnknown", snapshot: snapshot(ownPause, loose)},
 		"OwnPauseNotComposed": {
-			reason: "A resource without the label of the XR's tree may belong to another owner.", snapshot: withRestored(snapshot(ownPause), xptest.MR("b")), ref: xp.RefTo(x), want: notItsOwn,
+			reason: "A resource without the label of the XR's tree may belong to another owner.", want: "0/1; waits: Bucket b ControllerUnknown",
+			snapshot: withRestored(snapshot(ownPause), xptest.MR("b")),
 		},
 		"OwnPauseNotListed": {
-			reason:   "The XR itself must list the resource, not only its mark.",
-			snapshot: withRestored(snapshot(xptest.With(ownPause, xptest.Without("spec", "resourceRefs"))), loose), ref: xp.RefTo(x), want: notItsOwn,
-		},
-		"OwnPauseMissing": {
-			reason:   "No resource may be missing, even with the user's own pause.",
-			snapshot: snapshot(ownPause), ref: xp.RefTo(x),
-			want: wait(0, false, "Bucket b: it is not in the cluster. Restore it; or, if its external resource is gone too, remove it from the resourceRefs of XOrder x, and Crossplane composes another [NotInCluster]"),
-		},
-		"Released": {
-			reason:   "Without a hold there is nothing left to do.",
-			snapshot: snapshot(xptest.XR("x", xptest.Refs(bucket)), bucket), ref: xp.RefTo(x), want: outcome{Done: true, Adopted: 1, Total: 1},
+			reason: "The XR itself must list the resource, not only its mark.", want: "0/1; waits: Bucket b ControllerUnknown",
+			snapshot: withRestored(snapshot(xptest.With(ownPause, xptest.Without("spec", "resourceRefs"))), loose),
 		},
 		"NeverOurs": {
-			reason:   "The plugin does not judge an XR that was live before the restore.",
-			snapshot: snapshot(xptest.XR("x", xptest.JSON(`{"spec":{"resourceRefs":7}}`))), ref: xp.RefTo(x), want: outcome{Done: true},
+			reason: "The plugin does not judge an XR that was live before the restore.", want: "done", snapshot: snapshot(xptest.XR("x", xptest.JSON(`{"spec":{"resourceRefs":7}}`))),
+		},
+	})
+}
+
+// Velero restores no completed Job or Pod, and nothing of some kinds, and only a backup with this
+// plugin tells which.
+func TestNextOfUnrestored(t *testing.T) {
+	job, event := xptest.Object("batch/v1", "Job", "team-a", "j"), xptest.Object("v1", "Event", "team-a", "e")
+	mr := xptest.NamespacedMR("b")
+	x := xptest.XRV2("x", xptest.Refs(job, mr, event))
+	bucket := xptest.With(mr, xptest.ControlledBy(x), xptest.Reconciled())
+	ours := xptest.With(job, xptest.ControlledBy(x))
+	paused := held(x, xptest.SeenPaused())
+	free := held(x, unpaused(), xptest.Reconciled())
+	revision := xptest.Revision(xptest.RevisionName, x)
+	runPlans(t, x, map[string]planCase{
+		"Missing": {
+			reason: "Nothing brings them back, and Crossplane makes them again.", want: "1/1; unpause Order team-a/x; warns: MadeAgain; remarks: MadeAgain",
+			says: "Job team-a/j, Event team-a/e", snapshot: snapshot(paused, bucket, revision),
+		},
+		"Restored": {
+			reason: "A Job that had not completed came back, and belongs to the XR.", want: "2/2; unpause Order team-a/x; warns: MadeAgain; remarks: MadeAgain",
+			snapshot: snapshot(paused, bucket, ours, revision),
+		},
+		"Replaced": {
+			reason:   "Crossplane has made another Job, under another name.",
+			want:     "1/1; adopted; give its own settings back; without Job team-a/j, Event team-a/e, which it does not reference any more Order team-a/x",
+			snapshot: snapshot(xptest.With(free, xptest.Refs(mr, xptest.Object("batch/v1", "Job", "team-a", "other"))), bucket, revision),
+		},
+		"Siblings": {reason: "All else is still waited for.", want: "0/1; waits: Bucket team-a/b NotInCluster; remarks: MadeAgain", snapshot: snapshot(paused, revision)},
+	})
+}
+
+func TestNextForTheClaimOfAnXR(t *testing.T) {
+	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")))
+	plain := xptest.XR("x", xptest.ClaimedBy(claim))
+	xr := held(plain, unpaused(), xptest.Reconciled())
+	ready := held(claim, xptest.SeenPaused())
+	paused := heldFor(xptest.With(claim, xptest.Annotated(xp.AnnotationPaused, "true")), Hold{Status: []string{"conditions"}})
+	stranger := xptest.Claim("o", xptest.OfXR(xptest.XR("theirs")))
+	runPlans(t, xr, map[string]planCase{
+		"Release": {reason: "The claim is released first, while its XR is still marked.", want: "release OrderClaim team-a/o", snapshot: snapshot(xr, ready)},
+		"NotBeforeTheXR": {
+			reason: "A claim is not released before its XR has been reconciled.", want: "moving; waits: XOrder x AwaitingCrossplane",
+			snapshot: snapshot(xptest.With(xr, xptest.SeenPaused()), ready),
+		},
+		"NotSeen": {reason: "Crossplane must have seen the claim's pause.", want: "moving; waits: OrderClaim team-a/o AwaitingPauseReport", snapshot: snapshot(xr, held(claim))},
+		"StaysPaused": {
+			reason: "Crossplane does not reconcile a claim that the user has paused, so nothing has to prove a reconcile.", want: "release OrderClaim team-a/o",
+			snapshot: snapshot(xr, xptest.With(paused, xptest.Reconciled())),
+		},
+		"StaysPausedWithoutStatus": {
+			reason: "Nobody writes the status of a claim that the user has paused.", want: "waits: OrderClaim team-a/o StatusMissing", snapshot: snapshot(xr, paused),
+		},
+		"PauseTakenOff": {
+			reason: "Crossplane reports no unpaused claim as paused, so a reconcile with its XR is enough proof.", want: "release OrderClaim team-a/o",
+			snapshot: snapshot(xr, xptest.With(ready, xptest.Without("metadata", "annotations", xp.AnnotationPaused), xptest.Reconciled())),
+		},
+		"NotReconciled": {
+			reason: "Crossplane must have reconciled the claim before its XR loses its mark.", want: "moving; waits: OrderClaim team-a/o AwaitingCrossplane",
+			snapshot: snapshot(xr, xptest.With(claim, xptest.SeenPaused())),
+		},
+		"Failing": {
+			reason: "The report quotes Crossplane's own message.", want: "moving; waits: OrderClaim team-a/o CrossplaneFailing", says: "no XRD",
+			snapshot: snapshot(xr, xptest.With(claim, xptest.Synced("False", "ReconcileError", "no XRD"))),
+		},
+		"Reconciled": {reason: "The XR is released after its claim.", want: "release XOrder x", snapshot: snapshot(xr, xptest.With(claim, xptest.Reconciled()))},
+		"PausedByThePerson": {
+			reason: "Crossplane never reconciles a claim that the user has paused.", want: "release XOrder x",
+			snapshot: snapshot(xr, xptest.With(claim, xptest.Annotated(xp.AnnotationPaused, "true"))),
+		},
+		"Missing": {reason: "An XR does not wait for a missing claim.", want: "release XOrder x", snapshot: snapshot(xr)},
+		"NotRead": {
+			reason: "An unreadable claim may exist and be held.", want: "waits: OrderClaim team-a/o NotRead",
+			snapshot: func() *Snapshot {
+				w := snapshot(xr)
+				w.AddUnreadable(claim.GroupVersionKind(), "down")
+
+				return w
+			}(),
+		},
+		"Unreadable": {
+			reason: "A user must correct a mark that can't be read.", want: "waits: MarkUnreadable", snapshot: snapshot(xr, xptest.With(claim, xptest.Annotated(AnnotationHold, "?"))),
+		},
+		"XRReleased":   {reason: "An XR without a hold lets its claim be released.", want: "release OrderClaim team-a/o", snapshot: snapshot(plain, ready)},
+		"BothReleased": {reason: "The plugin does not judge a claim that it never held.", want: "done", snapshot: snapshot(plain, claim)},
+		"ClaimOfAnother": {
+			reason: "Any XR can name any claim, so another XR's claim stays held for that XR, which may come later.", want: "done",
+			snapshot: snapshot(plain, held(stranger, xptest.SeenPaused())),
+		},
+		"ClaimOfAnotherAndHeldXR": {
+			reason: "A held XR does not release the claim of another XR either.", want: "release XOrder x", snapshot: snapshot(xr, held(stranger, xptest.SeenPaused())),
+		},
+	})
+}
+
+func TestNextForAClaim(t *testing.T) {
+	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")))
+	xr := xptest.XR("x", xptest.ClaimedBy(claim))
+	runPlans(t, claim, map[string]planCase{
+		"Gone":        {reason: "A claim that did not come back can't be adopted.", want: "failed: OrderClaim team-a/o NotInCluster", snapshot: snapshot()},
+		"NotHeld":     {reason: "A claim without a hold needs nothing.", want: "done", snapshot: snapshot(claim)},
+		"XRMissing":   {reason: "Crossplane would build a second tree for the claim.", want: "failed: ClaimWithoutXR", says: "was not restored", snapshot: snapshot(held(claim))},
+		"XRCameLater": {reason: "Once the XR is back, the claim follows the XR's plan.", want: "release OrderClaim team-a/o", snapshot: snapshot(held(claim, xptest.SeenPaused()), xr)},
+		"XROfAnotherClaim": {
+			reason: "The plan of another claim's XR would end while this claim is held.", want: "failed: ClaimWithoutXR", says: "is not bound to it",
+			snapshot: snapshot(held(claim, xptest.SeenPaused()), xptest.XR("x", xptest.ClaimedBy(xptest.Claim("p")))),
+		},
+		"NoXRYet": {
+			reason: "A claim that had no XR in the backup has no tree that could be built twice.", want: "it had no XR in the backup; give its own settings back OrderClaim team-a/o",
+			snapshot: snapshot(held(xptest.Claim("o"), xptest.SeenPaused())),
+		},
+		"Unreadable": {
+			reason: "A user must correct a mark that can't be read.", want: "failed: MarkUnreadable", snapshot: snapshot(xptest.With(claim, xptest.Annotated(AnnotationHold, "?")), xr),
 		},
 	})
 }

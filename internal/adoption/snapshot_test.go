@@ -1,6 +1,11 @@
 package adoption
 
 import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,12 +21,7 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // held returns u with a hold, then changed by the options.
 func held(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
-	u = u.DeepCopy()
-	if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt}); err != nil {
-		panic(err) // The test is wrong.
-	}
-
-	return xptest.With(u, o...)
+	return withMark(u, Hold{Restore: restoreName, Since: restoredAt}, o...)
 }
 
 // unpaused is the option of a held object that Crossplane may reconcile.
@@ -76,11 +76,8 @@ func TestIsMarked(t *testing.T) {
 		"MR":         {held(xptest.MR("b")), true},
 		"Unreadable": {xptest.MR("b", xptest.Annotated(AnnotationHold, "?")), true},
 		"ClaimsMark": {xptest.NamespacedMR("b", xptest.Annotated(AnnotationHold, "{}")), true},
-		"Copy":       {copied(xptest.NamespacedMR("b")), true},
 		"Free":       {xptest.MR("b"), false},
-		"OwnPause":   {xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, "true")), false},
 		"XR":         {held(xptest.XR("x")), false},
-		"Claim":      {held(xptest.Claim("o")), false},
 		"Other":      {xptest.Object("v1", "ConfigMap", "team-a", "c", xptest.Annotated(AnnotationHold, "{}")), false},
 	} {
 		if got := IsMarked(tc.object); got != tc.want {
@@ -103,43 +100,25 @@ func TestNeeds(t *testing.T) {
 		from     []xp.Ref
 		want     []xp.Ref
 	}{
-		"Unknown": {
-			reason:   "Only the name of an unobserved object is known.",
-			snapshot: snapshot(), from: refs(parent), want: refs(parent),
-		},
+		"Unknown": {reason: "Only the name of an unobserved object is known.", snapshot: snapshot(), from: refs(parent), want: refs(parent)},
 		"Held": {
-			reason:   "The plan of an XR depends on its composed resources, its revision and its claim.",
-			snapshot: snapshot(held(parent)), from: refs(parent), want: refs(parent, child, bucket, revision, claim),
+			reason: "The plan of an XR depends on its composed resources, its revision and its claim.", snapshot: snapshot(held(parent)), from: refs(parent),
+			want: refs(parent, child, bucket, revision, claim),
 		},
 		"Tree": {
-			reason:   "The needs follow the tree downwards, and the claim leads back to the XR.",
-			snapshot: snapshot(held(parent), held(child), held(claim)), from: refs(claim),
+			reason: "The needs follow the tree downwards, and the claim leads back to the XR.", snapshot: snapshot(held(parent), held(child), held(claim)), from: refs(claim),
 			want: refs(claim, parent, child, xptest.MR("deep"), revision, bucket),
 		},
-		"NotHeld": {
-			reason:   "An XR without a hold needs only its claim.",
-			snapshot: snapshot(parent), from: refs(parent), want: refs(parent, claim),
-		},
-		"NeverComposed": {
-			reason:   "Without a revision there is none to look for.",
-			snapshot: snapshot(held(xptest.XR("x", xptest.NeverComposed()))), from: refs(xptest.XR("x")), want: refs(xptest.XR("x")),
-		},
+		"NotHeld": {reason: "An XR without a hold needs only its claim.", snapshot: snapshot(parent), from: refs(parent), want: refs(parent, claim)},
 		"Unreadable": {
-			reason:   "An unreadable mark names no objects.",
-			snapshot: snapshot(xptest.XR("x", xptest.Refs(bucket), xptest.Annotated(AnnotationHold, "?"))), from: refs(xptest.XR("x")), want: refs(xptest.XR("x")),
+			reason: "An unreadable mark names no objects.", snapshot: snapshot(xptest.XR("x", xptest.Refs(bucket), xptest.Annotated(AnnotationHold, "?"))), from: refs(xptest.XR("x")),
+			want: refs(xptest.XR("x")),
 		},
-		"Loop": {
-			reason:   "An XR that composes itself must not loop.",
-			snapshot: snapshot(held(loop)), from: refs(loop, loop), want: refs(loop, revision),
-		},
+		"Loop": {reason: "An XR that composes itself must not loop.", snapshot: snapshot(held(loop)), from: refs(loop, loop), want: refs(loop, revision)},
 		"Publishing": {
 			reason:   "Only a connection Secret that the restore restores must exist before its MR's release.",
 			snapshot: snapshot(awaiting(xptest.MR("b", published)), forSecret(xptest.MR("c", published))), from: refs(bucket, xptest.MR("c")),
 			want: refs(bucket, xptest.Secret("s", xptest.In("infra")), xptest.MR("c")),
-		},
-		"LeafAndFreeClaim": {
-			reason:   "An MR needs nothing, and a claim without an XR needs nothing either.",
-			snapshot: snapshot(bucket, plain), from: refs(bucket, plain), want: refs(bucket, plain),
 		},
 	}
 	for name, tc := range cases {
@@ -187,5 +166,187 @@ func TestPack(t *testing.T) {
 		if r := xp.RefTo(u); packed.Has(r) || packed.Get(r) != nil || packed.restored[u.GetUID()] {
 			t.Errorf("%s was removed and still exists", r)
 		}
+	}
+}
+
+func TestTakeOff(t *testing.T) {
+	mr := xptest.MR("b", xptest.PublishesTo("infra", "s"), xptest.Annotated(xp.AnnotationPaused, "true"))
+	unreadable := xptest.XR("x", xptest.Annotated(AnnotationHold, "?"), xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Policy(xp.UpdateManual))
+	for name, tc := range map[string]struct{ own, backedUp *unstructured.Unstructured }{
+		"Copy": {mr, copied(mr)}, "MR": {mr, forSecret(mr)}, "NotHeld": {mr, mr}, "Unreadable": {unreadable, unreadable},
+	} {
+		got := tc.backedUp.DeepCopy()
+		err := RemoveBackedUpHold(got)
+		if diff := cmp.Diff(asStored(tc.own), asStored(got)); err != nil || diff != "" {
+			t.Errorf("%s: error %v, -own, +got:\n%s", name, err, diff)
+		}
+	}
+	odd := xptest.XR("x", xptest.Field("x", "spec"), xptest.Annotated(AnnotationHold, `{"pinned":true,"compositionUpdatePolicy":"Automatic"}`))
+	if err := RemoveBackedUpHold(odd); err == nil || !strings.HasPrefix(err.Error(), "cannot set the composition update policy of XOrder x: ") {
+		t.Errorf("an object that can't get its own policy back must be refused; got error %v", err)
+	}
+}
+
+// An object that is not the XR's MR is not held for its connection secret.
+func TestNextReleasesOnlyItsMRs(t *testing.T) {
+	x := xptest.XR("x")
+	cron := xptest.Object("ops.crossplane.io/v1alpha1", "CronOperation", "", "nightly", xptest.ControlledBy(x))
+	claim, mr := xptest.Claim("o", xptest.ControlledBy(x)), xptest.MR("b", xptest.ControlledBy(x), xptest.PublishesTo("infra", "s"))
+	composing := func(u *unstructured.Unstructured) *unstructured.Unstructured {
+		return held(xptest.XR("x", xptest.Refs(u)), xptest.SeenPaused())
+	}
+	revision := xptest.Revision(xptest.RevisionName, x)
+	runPlans(t, x, map[string]planCase{
+		"CronOperation": {
+			reason: "Only a user lifts the hold of a resource that starts Operations.", want: "1/1; unpause XOrder x", snapshot: snapshot(composing(cron), held(cron), revision),
+		},
+		"Claim": {reason: "A claim has its own plan.", want: "1/1; unpause XOrder x", snapshot: snapshot(composing(claim), held(claim), revision)},
+		"Uncontrolled": {
+			reason: "A resource without a controller has its own operation, and the XR waits for it.", want: "0/1; moving; waits: Bucket b Releasing",
+			snapshot: snapshot(composing(mr), forSecret(xptest.With(mr, xptest.Without("metadata", "ownerReferences"))), revision),
+		},
+	})
+}
+
+// The Plan of a held XR includes its composed resources.
+func TestSubjectsOfAHeldXR(t *testing.T) {
+	x, free := xptest.XR("x"), xptest.XR("free")
+	unreadable := xptest.XR("u", xptest.Annotated(AnnotationHold, "?"))
+	publishes := xptest.PublishesTo("infra", "s")
+	claim := xptest.Claim("o")
+	mr := func(name string, controller *unstructured.Unstructured) *unstructured.Unstructured {
+		return xptest.MR(name, xptest.ControlledBy(controller), publishes)
+	}
+	for name, tc := range map[string]struct {
+		reason   string
+		snapshot *Snapshot
+		want     []xp.Ref
+	}{
+		"Held": {
+			reason:   "The XR's plan releases its MRs, marked or not.",
+			snapshot: snapshot(held(x), forSecret(mr("b", x)), mr("c", x), xptest.MR("d", xptest.Annotated(AnnotationHold, "{}"), xptest.ControlledBy(x))), want: refs(x),
+		},
+		"Unheld":       {reason: "The plan of an XR without a hold does not cover its MRs.", snapshot: snapshot(free, forSecret(mr("b", free))), want: refs(mr("b", free), free)},
+		"Unreadable":   {reason: "An XR with an unreadable mark has no plan for its MRs.", snapshot: snapshot(unreadable, mr("b", unreadable)), want: refs(mr("b", x), unreadable)},
+		"Earlier":      {reason: "An earlier XR of the same name is another controller.", snapshot: snapshot(held(x), mr("b", xptest.XR("x", xptest.UID("old")))), want: refs(mr("b", x), x)},
+		"Uncontrolled": {reason: "A resource without a controller belongs to no XR.", snapshot: snapshot(held(x), xptest.MR("b", publishes)), want: refs(mr("b", x), x)},
+		"HeldClaim":    {reason: "A claim composes nothing.", snapshot: snapshot(held(claim), mr("b", claim)), want: refs(mr("b", x))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.snapshot.Subjects()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestIsPlanCurrent(t *testing.T) {
+	mr, other := xptest.MR("b", xptest.ControlledBy(xptest.XR("x"))), xptest.MR("other")
+	missing := xptest.MR("missing")
+	xr := held(xptest.XR("x", xptest.Refs(mr, missing)))
+	kind := mr.GroupVersionKind()
+	cases := map[string]struct {
+		reason string
+		change func(w *Snapshot)
+		want   bool
+	}{
+		"Nothing":  {reason: "The snapshot did not change.", change: func(*Snapshot) {}, want: true},
+		"Other":    {reason: "An unrelated object changed.", change: func(w *Snapshot) { w.Add(xptest.With(other, xptest.Reconciled())) }, want: true},
+		"Itself":   {reason: "The XR changed.", change: func(w *Snapshot) { w.Add(xptest.With(xr, xptest.SeenPaused())) }},
+		"Composed": {reason: "A composed resource changed.", change: func(w *Snapshot) { w.Add(xptest.With(mr, xptest.Reconciled())) }},
+		"Gone":     {reason: "A composed resource is gone.", change: func(w *Snapshot) { w.Remove(mr) }},
+		"Come":     {reason: "A missing resource exists now.", change: func(w *Snapshot) { w.Add(missing) }},
+		"XRD":      {reason: "The snapshot finds an XRD by the kind that it defines.", change: func(w *Snapshot) { w.Add(xptest.XRD("xorders.example.org")) }},
+		"All":      {reason: "A complete list proves that there is no other XRD.", change: func(w *Snapshot) { w.AddedAll(xp.KindDefinition.GroupKind()) }},
+		"Unserved": {reason: "A Plan includes the reason why a resource is missing.", change: func(w *Snapshot) { w.AddUnserved(kind.GroupKind()) }},
+		"Unread":   {reason: "A Plan depends on whether a resource could be read.", change: func(w *Snapshot) { w.AddUnreadable(kind, "forbidden") }},
+		"Secrets":  {reason: "A Plan depends on whether Secrets were listed.", change: (*Snapshot).WithoutSecrets},
+		"Consent":  {reason: "The user's consent changes a Plan.", change: func(w *Snapshot) { w.Consent(xp.RefTo(quarantinedObject(xptest.XR("x")))) }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			for _, packed := range []bool{false, true} {
+				w := NewSnapshot(Unverified)
+				if packed {
+					w.Pack()
+				}
+				subject := xr
+				if name == "Consent" {
+					subject = quarantinedObject(xptest.XR("x"))
+				}
+				for _, u := range []*unstructured.Unstructured{subject, mr, other} {
+					w.Add(u)
+				}
+				r := xp.RefTo(subject)
+				if w.IsPlanCurrent(r) {
+					t.Errorf("%s: a Plan can't be current before Next", tc.reason)
+				}
+				Next(w, r)
+				tc.change(w)
+				if got := w.IsPlanCurrent(r); got != tc.want {
+					t.Errorf("%s: IsPlanCurrent is %t", tc.reason, got)
+				}
+			}
+		})
+	}
+}
+
+// A cached Plan equals a new one after any change.
+func TestCachedPlansAreCurrent(t *testing.T) {
+	animals := append(xptest.HostileObjects(), victims()...)
+	bucket := xptest.MR("c", xptest.ControlledBy(xptest.XR("kept")))
+	animals = append(animals, bucket, held(xptest.XR("kept", xptest.Refs(bucket, xptest.MR("d")))))
+	changes := []xptest.Option{
+		func(*unstructured.Unstructured) {}, xptest.SeenPaused(), xptest.Reconciled(), xptest.Deleting(), xptest.Without("metadata", "annotations"),
+		xptest.Without("metadata", "ownerReferences"), xptest.Without("status"), xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Generation(3),
+	}
+	kept, made := 0, 0
+	for seed := range uint64(40) {
+		random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // It must be the same every time.
+		objects, facts := map[xp.ID]*unstructured.Unstructured{}, []func(*Snapshot){}
+		w := NewSnapshot(Unverified)
+		if seed%2 == 0 {
+			w.Pack()
+		}
+		w.SetTime(noon)
+		last := map[xp.ID]Plan{}
+		for step := range 80 {
+			u := xptest.With(animals[random.IntN(len(animals))], changes[random.IntN(len(changes))], xptest.Version(strconv.Itoa(step+1)))
+			switch n := random.IntN(40); {
+			case n == 0:
+				facts = append(facts, func(w *Snapshot) { w.AddUnserved(u.GroupVersionKind().GroupKind()) })
+				facts[len(facts)-1](w)
+			case n == 1:
+				facts = append(facts, func(w *Snapshot) { w.AddedAll(u.GroupVersionKind().GroupKind()) })
+				facts[len(facts)-1](w)
+			case n < 10:
+				w.Remove(u)
+				delete(objects, xp.RefTo(u).ID())
+			default:
+				w.Add(u)
+				objects[xp.RefTo(u).ID()] = u
+			}
+			fresh := snapshot(slices.Collect(maps.Values(objects))...)
+			for _, setCondition := range facts {
+				setCondition(fresh)
+			}
+			for _, animal := range animals {
+				r := xp.RefTo(animal)
+				plan, planned := last[r.ID()]
+				if planned && plan.Patch == nil && len(plan.Also) == 0 && w.IsPlanCurrent(r) {
+					kept++
+					if diff := cmp.Diff(Next(fresh, r), plan); diff != "" {
+						t.Fatalf("seed %d, step %d: the cached Plan for %s: -new, +cached:\n%s", seed, step, r, diff)
+					}
+
+					continue
+				}
+				made++
+				last[r.ID()] = Next(w, r)
+			}
+		}
+	}
+	if kept == 0 || made == 0 || kept < made {
+		t.Errorf("too few cached Plans: %d cached, %d new", kept, made)
 	}
 }

@@ -1,10 +1,13 @@
 package adoption
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -25,9 +28,9 @@ func TestStuck(t *testing.T) {
 	}{
 		"NotFound": {reason: "Crossplane may run elsewhere.", want: []string{"no namespace has a Deployment with the label " + LabelCrossplane, "start Crossplane", "[CrossplaneNotRunning]"}},
 		"Hidden": {
-			reason: "Without the right to list Deployments the message must not claim that there is none.", i: Installation{Hidden: true}, want: []string{"Deployment can't be read", "check that Crossplane runs", "[CrossplaneSilent]"},
+			reason: "Without the right to list Deployments the message must not claim that there is none.", i: Installation{Hidden: true},
+			want: []string{"Deployment can't be read", "check that Crossplane runs", "[CrossplaneSilent]"},
 		},
-		"HiddenOpen": {reason: "The XR's own condition shows the open circuit breaker.", i: Installation{Hidden: true}, o: []xptest.Option{open}, want: []string{"circuit breaker is open", "restart Crossplane"}},
 		"Scaled": {
 			reason: "Crossplane was scaled down for the restore.", i: Installation{Namespace: "upbound", Name: "xp", Version: "1.18.0"},
 			want: []string{`run "kubectl -n upbound scale deployment/xp --replicas=1"`},
@@ -37,13 +40,12 @@ func TestStuck(t *testing.T) {
 			want: []string{"no replica", `"kubectl -n upbound describe deployment/xp"`},
 		},
 		"V117": {reason: "Version 1.17 has the defect of the watch garbage collector.", i: running("1.17.0"), want: []string{"Crossplane 1.17.0 stops watching", "#5400", restart}},
-		"V118": {reason: "Version 1.18 has the defect of the watch garbage collector.", i: running("1.18.3"), want: []string{"Crossplane 1.18.3 stops watching", "#5400", restart}},
 		"V119": {reason: "Version 1.19 has the defect of the watch garbage collector.", i: running("1.19.2"), want: []string{"Crossplane 1.19.2 stops watching", "#5400", "[WatchLost]", restart}},
 		"V120": {reason: "Version 1.20.0 fixed the watch garbage collector.", i: running("1.20.0"), want: []string{"Crossplane 1.20.0 runs and does not reconcile it", "log", restart}},
-		"V20":  {reason: "The circuit breaker came with version 2.1.", i: running("2.0.4"), want: []string{"Crossplane 2.0.4 runs and does not reconcile it", restart}},
 		"V21":  {reason: "Version 2.1 has the defect of the circuit breaker.", i: running("2.1.0"), want: []string{"Crossplane 2.1.0 runs and does not reconcile it", "drops events", "#7703", restart}},
 		"V23Open": {
-			reason: "The XR's own condition shows the open circuit breaker.", i: running("2.3.4"), o: []xptest.Option{open}, want: []string{"circuit breaker is open", "[CircuitOpen]", "--circuit-breaker-burst", restart},
+			reason: "The XR's own condition shows the open circuit breaker.", i: running("2.3.4"), o: []xptest.Option{open},
+			want: []string{"circuit breaker is open", "[CircuitOpen]", "--circuit-breaker-burst", restart},
 		},
 		"Unknown":       {reason: "The image has no version.", i: running(""), want: []string{"Crossplane runs and does not reconcile it", restart}},
 		"UnknownAsText": {reason: "The tag of the image is no version.", i: running("latest"), want: []string{"Crossplane latest runs and does not reconcile it", restart}},
@@ -125,5 +127,81 @@ func TestWhyRefused(t *testing.T) {
 	}
 	if !IsRefused(reason.CrossplaneFailing.Messagef("XOrder x: Crossplane can't reconcile it: Unsynced resources: d")) {
 		t.Error("Crossplane names the resources that the API server refuses")
+	}
+}
+
+func TestDefects(t *testing.T) {
+	cases := map[string]struct {
+		reason, version string
+		unserved        bool
+		want            []string
+	}{
+		"WatchCollector": {reason: "This version has the watch garbage collector.", version: "1.19.2", want: []string{"#5400"}},
+		"V120":           {reason: "This version fixes the defect.", version: "1.20.0"},
+		"Realtime":       {reason: "The defect does not affect namespaced XRs.", version: "2.0.2", want: []string{"#6780"}},
+		"RealtimeMended": {reason: "This version fixes the defect.", version: "2.0.3"},
+		"V240":           {reason: "Packages can't be upgraded in this version.", version: "2.4.0", want: []string{"#7838"}},
+		"V241Build":      {reason: "Users can run builds of their own.", version: "2.4.1-up.1", want: []string{"#7838"}},
+		"V242":           {reason: "This version fixes the defect.", version: "2.4.2"},
+		"V241Unserved":   {reason: "A kind that is not served can be of a package that was downloaded in part.", version: "2.4.1", unserved: true, want: []string{"#7838", "#1112"}},
+		"V243Unserved":   {reason: "This version fixes the defect.", version: "2.4.3", unserved: true},
+		"V236Unserved":   {reason: "This version is not known to fix the defect.", version: "2.3.6", unserved: true, want: []string{"#1112"}},
+		"V226Unserved":   {reason: "The defect came with the cache of 2.2.0.", version: "2.2.6", unserved: true, want: []string{"#1112"}},
+		"V227Unserved":   {reason: "This version fixes the defect.", version: "2.2.7", unserved: true},
+		"V21Unserved":    {reason: "This version has another cache.", version: "2.1.8", unserved: true},
+		"Unknown":        {reason: "The image has no version, so there is no warning.", version: ""},
+		"NoVersion":      {reason: "A version that can't be compared gives no warning.", version: "1.x"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, d := range (Installation{Version: tc.version}).Defects(tc.unserved) {
+				_, issue, _ := strings.Cut(d.What, "#")
+				got = append(got, "#"+issue[:4])
+			}
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+	for _, d := range defects {
+		if d.Before == "" || !strings.Contains(d.What, "crossplane #") && !strings.Contains(d.What, "crossplane-runtime #") {
+			t.Errorf("a defect must name its issue and its first fixed version: %+v", d)
+		}
+	}
+	if !slices.ContainsFunc(defects, func(d Defect) bool { return d == stopsWatching }) {
+		t.Error("the table must have the defect that Stuck reports")
+	}
+}
+
+func TestWithoutPlugin(t *testing.T) {
+	velero := func(name string, initContainers any) *unstructured.Unstructured {
+		return xptest.Object("apps/v1", "Deployment", "velero", name, xptest.Field([]any{map[string]any{"name": "velero"}}, "spec", "template", "spec", "containers"),
+			xptest.Field(initContainers, "spec", "template", "spec", "initContainers"))
+	}
+	of := func(name, image string) any { return map[string]any{"name": name, "image": image} }
+	aws := of("velero-plugin-for-aws", "velero/velero-plugin-for-aws:v1.13.0")
+	cases := map[string]struct {
+		reason      string
+		deployments []*unstructured.Unstructured
+		want        string
+	}{
+		"Without": {reason: "Velero runs with the plugin of its object store only.", deployments: []*unstructured.Unstructured{velero("velero", []any{aws})}, want: "velero"},
+		"With": {
+			reason:      "velero plugin add names the container after the image.",
+			deployments: []*unstructured.Unstructured{velero("velero", []any{aws, of("crossplane-contrib-velero-plugin-for-crossplane", "r/velero-plugin-for-crossplane:v1")})},
+		},
+		"Mirror":    {reason: "A mirror can rename the image.", deployments: []*unstructured.Unstructured{velero("velero", []any{of("p", "r:5000/mirror/crossplane@sha256:0")})}},
+		"Renamed":   {reason: "With OADP the user chooses the name.", deployments: []*unstructured.Unstructured{velero("velero", []any{of("crossplane", "r/p@sha256:0")})}},
+		"Two":       {reason: "One of two servers has the plugin.", deployments: []*unstructured.Unstructured{velero("old", nil), velero("new", []any{of("crossplane", "")})}},
+		"Malformed": {reason: "The API server admits no such list, a fake can.", deployments: []*unstructured.Unstructured{velero("velero", []any{"x", nil, of("a", "b")})}, want: "velero"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, ok := WithoutPlugin(tc.deployments)
+			if got.Name != tc.want || ok != (tc.want != "") {
+				t.Errorf("%s\ngot %q, %t; want %q", tc.reason, got.Name, ok, tc.want)
+			}
+		})
 	}
 }

@@ -2,10 +2,12 @@ package adoption
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -20,11 +22,7 @@ func TestCanTakeOver(t *testing.T) {
 		"Fresh":    {reason: "Crossplane has not reconciled the XR yet.", live: fresh, want: true},
 		"Paused":   {reason: "Crossplane does not reconcile a paused XR.", live: xptest.With(fresh, xptest.Annotated(xp.AnnotationPaused, "true"), xptest.SeenPaused()), want: true},
 		"Composed": {reason: "The listed resources exist or are about to be created.", live: xptest.With(xptest.XR("x"), xptest.Refs(xptest.MR("b")))},
-		"Modern":   {reason: "A v2 XR with references is refused too.", live: xptest.With(xptest.XRV2("x"), xptest.Refs(xptest.NamespacedMR("b")))},
-		"Empty": {
-			reason: "A reconciled XR with an empty list would delete the restored resources.",
-			live:   xptest.With(fresh, xptest.Reconciled()),
-		},
+		"Empty":    {reason: "A reconciled XR with an empty list would delete the restored resources.", live: xptest.With(fresh, xptest.Reconciled())},
 		"Claimed":  {reason: "Crossplane created the XR for a claim.", live: xptest.With(fresh, xptest.ClaimedBy(xptest.Claim("o")))},
 		"Bound":    {reason: "The claim already has an XR.", live: xptest.Claim("o", xptest.OfXR(xptest.XR("x")))},
 		"Deleting": {reason: "The XR is being deleted.", live: xptest.With(fresh, xptest.Deleting())},
@@ -49,20 +47,11 @@ func TestTakeOver(t *testing.T) {
 	live := xptest.Object(backup.GetAPIVersion(), backup.GetKind(), backup.GetNamespace(), "x", xptest.Field("large", "spec", "size"),
 		xptest.Annotated("team", "ours"))
 	live.SetResourceVersion("7")
-	change, err := key.TakeOver(live, backup, Hold{Restore: "velero/monday"}, map[string]string{xp.LabelRestore: "monday"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	change := must(key.TakeOver(live, backup, Hold{Restore: "velero/monday"}, map[string]string{xp.LabelRestore: "monday"}))
 	after := xptest.Merge(live, change.Patch)
-	h, err := key.HoldOf(after)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must(key.HoldOf(after))
 	size, _, _ := unstructured.NestedString(after.Object, "spec", "size")
-	refs, err := xp.CompositeFrom(after).ResourceRefs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	refs := must(xp.CompositeFrom(after).ResourceRefs())
 	type result struct {
 		Size, Team, Name, Version, Restore string
 		Refs, Held                         []xp.Ref
@@ -95,10 +84,7 @@ func TestTakeOver(t *testing.T) {
 func TestTakeOverClaim(t *testing.T) {
 	backup := xptest.Claim("o", xptest.OfXR(xptest.XR("x")))
 	live := xptest.Object(backup.GetAPIVersion(), backup.GetKind(), backup.GetNamespace(), "o")
-	change, err := Unverified.TakeOver(live, backup, Hold{Restore: "velero/monday"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	change := must(Unverified.TakeOver(live, backup, Hold{Restore: "velero/monday"}, nil))
 	after := xptest.Merge(live, change.Patch)
 	r, _ := xp.ClaimFrom(after).CompositeRef()
 	if being, whole := Unverified.IsBeingTakenOver(after, backup); r.Name != "x" || !being || !whole {
@@ -112,19 +98,10 @@ func TestTakeOverClaim(t *testing.T) {
 
 // The hold keeps the pause of a user, to give it back.
 func TestTakeOverPaused(t *testing.T) {
-	backup := xptest.XR("x", xptest.Refs(xptest.MR("b")))
-	live := xptest.With(xptest.XR("x", xptest.Without("spec", "resourceRefs")), xptest.Annotated(xp.AnnotationPaused, "true"))
-	change, err := Unverified.TakeOver(live, backup, Hold{Restore: "velero/monday"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	after := xptest.Merge(live, change.Patch)
-	h, err := Unverified.HoldOf(after)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(new("true"), h.Paused); diff != "" || !xp.IsPaused(after) {
-		t.Errorf("-want, +got:\n%s\n%v", diff, after.GetAnnotations())
+	live := xptest.XR("x", xptest.Without("spec", "resourceRefs"), xptest.Annotated(xp.AnnotationPaused, "true"))
+	change := must(Unverified.TakeOver(live, xptest.XR("x", xptest.Refs(xptest.MR("b"))), Hold{Restore: "velero/monday"}, nil))
+	if h := must(HoldOf(xptest.Merge(live, change.Patch))); h.Paused == nil || *h.Paused != "true" {
+		t.Errorf("got %+v", h)
 	}
 }
 
@@ -139,10 +116,7 @@ func TestNextOfTakenOver(t *testing.T) {
 	mr := xptest.MR("b")
 	given := xptest.XR("x", xptest.Refs(mr))
 	live := xptest.XR("x", xptest.Without("spec", "resourceRefs"), xptest.Without("metadata", "finalizers"))
-	change, err := Unverified.TakeOver(live, given, Hold{Restore: "velero/monday"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	change := must(Unverified.TakeOver(live, given, Hold{Restore: "velero/monday"}, nil))
 	taken := xptest.Merge(live, change.Patch)
 	type want struct{ Lost, Waits, Free bool }
 	cases := map[string]struct {
@@ -152,8 +126,8 @@ func TestNextOfTakenOver(t *testing.T) {
 	}{
 		"Unseen": {reason: "Crossplane may be reconciling the XR.", xr: taken, want: want{Waits: true}},
 		"Other": {
-			reason: "Crossplane was reconciling the XR and composed another resource, so the hold must go.",
-			xr:     xptest.With(taken, xptest.SeenPaused(), xptest.Refs(xptest.MR("anew"))), want: want{Lost: true, Free: true},
+			reason: "Crossplane was reconciling the XR and composed another resource, so the hold must go.", xr: xptest.With(taken, xptest.SeenPaused(), xptest.Refs(xptest.MR("anew"))),
+			want: want{Lost: true, Free: true},
 		},
 		"Seen": {reason: "From here on the XR is like any other.", xr: xptest.With(taken, xptest.SeenPaused())},
 	}
@@ -202,5 +176,116 @@ func TestReturnInherited(t *testing.T) {
 	}
 	if _, again := ReturnInherited(xptest.Merge(taken, p), item); again {
 		t.Error("a second return must change nothing")
+	}
+}
+
+var liveKey = Key("0123456789abcdef0123456789abcdef")
+
+// heldLive returns a live object that the command hold holds.
+func heldLive(t *testing.T, u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
+	t.Helper()
+	change, why := liveKey.HoldLive(u, time.Unix(0, 0))
+	if !why.IsZero() || change.Patch == nil {
+		t.Fatalf("cannot hold %s: %s", xp.String(u), why)
+	}
+
+	return xptest.With(xptest.Merge(u, change.Patch), o...)
+}
+
+func TestHoldLive(t *testing.T) {
+	held := heldLive(t, xptest.MR("b"), xptest.SeenPaused())
+	copied := xptest.MR("c", xptest.Annotated(AnnotationHold, xp.Annotation(held, AnnotationHold)), xptest.Annotated(xp.AnnotationPaused, "true"))
+	type want struct {
+		Step  string
+		Why   reason.Code
+		Quiet reason.Code
+	}
+	cases := map[string]struct {
+		reason string
+		live   *unstructured.Unstructured
+		want   want
+	}{
+		"XR":     {reason: "An XR is paused.", live: xptest.XR("x", xptest.Reconciled()), want: want{Step: StepHoldLive, Quiet: reason.NotQuiet}},
+		"Claim":  {reason: "A claim is paused.", live: xptest.Claim("o", xptest.Reconciled()), want: want{Step: StepHoldLive, Quiet: reason.NotQuiet}},
+		"MR":     {reason: "An MR is paused.", live: xptest.MR("b", xptest.Reconciled()), want: want{Step: StepHoldLive, Quiet: reason.NotQuiet}},
+		"Own":    {reason: "A user's own pause gets the mark, too.", live: xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, "true")), want: want{Step: StepHoldLive, Quiet: reason.NotQuiet}},
+		"Held":   {reason: "What is held and quiet stays as it is.", live: held},
+		"Unseen": {reason: "Until its provider reports the pause, a reconcile can be under way.", live: heldLive(t, xptest.MR("b")), want: want{Quiet: reason.AwaitingPauseReport}},
+		"Unpause": {
+			reason: "Another writer has removed the pause.", live: xptest.With(held, xptest.Annotated(xp.AnnotationPaused, "false"), xptest.Reconciled()),
+			want: want{Step: StepHoldAgain, Quiet: reason.HoldRemoved},
+		},
+		"UnpausedJustNow": {
+			reason: "The report of the earlier pause would count for a new one, while a reconcile goes on.", live: xptest.With(held, xptest.Annotated(xp.AnnotationPaused, "false")),
+			want: want{Why: reason.AwaitingPauseReport, Quiet: reason.HoldRemoved},
+		},
+		"Untouched": {
+			reason: "Its provider has not noticed it, and will create its external resource.",
+			live:   xptest.MR("b", xptest.Without("metadata", "finalizers"), xptest.Without("metadata", "annotations")), want: want{Why: reason.AwaitingProvider, Quiet: reason.NotQuiet},
+		},
+		"Creating": {
+			reason: "A provider that is paused during a create never notes the outcome.", live: xptest.MR("b", xptest.Annotated(xp.AnnotationCreatePending, "2026-01-01T00:00:00Z")),
+			want: want{Why: reason.CreatePending, Quiet: reason.NotQuiet},
+		},
+		"Deleting":       {reason: "A deletion must end first.", live: xptest.MR("b", xptest.Deleting()), want: want{Why: reason.BeingDeleted, Quiet: reason.NotQuiet}},
+		"DeletedInHold":  {reason: "A deletion during the hold would go on after it.", live: xptest.With(held, xptest.Deleting()), want: want{Quiet: reason.BeingDeleted}},
+		"OfARestore":     {reason: "A restore still adopts it.", live: signedBy(t, xptest.XR("x"), Hold{Restore: "velero/monday"}), want: want{Why: reason.AwaitingAdoption, Quiet: reason.NotQuiet}},
+		"Quarantined":    {reason: "A quarantine holds it already.", live: xptest.With(signedBy(t, xptest.MR("b"), Hold{Restore: "velero/monday", Quarantine: true}), xptest.SeenPaused())},
+		"Forged":         {reason: "A mark of another object proves nothing.", live: copied, want: want{Why: reason.MarkForged, Quiet: reason.MarkForged}},
+		"BeingReleased":  {reason: "After a release that was interrupted it is held again.", live: consented(held), want: want{Step: StepHoldAgain, Quiet: reason.NotQuiet}},
+		"NeverCreatedMR": {reason: "An MR without an external resource has nothing in flight.", live: xptest.MR("b"), want: want{Step: StepHoldLive, Quiet: reason.NotQuiet}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			change, why := liveKey.HoldLive(tc.live, time.Unix(0, 0))
+			got := want{Step: change.Step, Why: why.Code, Quiet: liveKey.WhyNotQuiet(tc.live).Code}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if change.Patch == nil {
+				return
+			}
+			after := xptest.Merge(tc.live, change.Patch)
+			h, err := liveKey.HoldOf(after)
+			if err != nil || !h.IsByCommand() || !xp.IsPaused(after) {
+				t.Errorf("%s\nafter the change: %v, %v, paused: %t", tc.reason, h, err, xp.IsPaused(after))
+			}
+			back := xptest.Merge(after, releasePatch(after, h))
+			if diff := cmp.Diff(asStored(tc.live), asStored(back)); diff != "" && tc.want.Step == StepHoldLive {
+				t.Errorf("%s\n-before, +released:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// signedBy returns an object with a signed hold.
+func signedBy(t *testing.T, u *unstructured.Unstructured, h Hold) *unstructured.Unstructured {
+	t.Helper()
+	must(Put(u, h))
+	if err := liveKey.Sign(u, u.GetNamespace()); err != nil {
+		t.Fatal(err)
+	}
+
+	return u
+}
+
+// consented returns a held object whose release was interrupted.
+func consented(held *unstructured.Unstructured) *unstructured.Unstructured {
+	p, _ := liveKey.Consent(held)
+
+	return xptest.Merge(held, p)
+}
+
+// Crossplane can't report during the hold why it fails. The restore compares with what it reported
+// before: as broken as it was, the XR is adopted.
+func TestHoldLiveNotesWhatFails(t *testing.T) {
+	failing := xptest.XR("x", xptest.Synced("False", "ReconcileError", "no such function"))
+	h, err := liveKey.HoldOf(heldLive(t, failing, xptest.SeenPaused()))
+	if err != nil || h.Failing != FailingOf(failing) || h.Failing == "" {
+		t.Fatalf("noted %+v, error %v", h, err)
+	}
+	restored, err := Put(heldLive(t, failing, xptest.SeenPaused()), Hold{Restore: "velero/moved"})
+	if err != nil || restored.Failing != h.Failing {
+		t.Errorf("restored with %+v, error %v", restored, err)
 	}
 }

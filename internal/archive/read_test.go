@@ -261,13 +261,8 @@ func TestUnreadable(t *testing.T) {
 				content: `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","namespace":"shop","annotations":{"a":"` + strings.Repeat("x", 100_000) + `"}}}`,
 			}), want: []string{"web.json", "memory"},
 		},
-		"LongEntry": {
-			reason: "No object is that long.", input: good, limits: func(l *Limits) { l.Entry = 10 }, want: []string{here, "an object in a cluster has at most 10"},
-		},
-		"ManyEntries": {reason: "No cluster has that many objects.", input: good, limits: func(l *Limits) { l.Entries = 1 }, want: []string{"more than 1 entries"}},
-		"LongStream":  {reason: "A small file can expand without end.", input: good, limits: func(l *Limits) { l.Total = 600 }, want: []string{"longer than any backup"}},
-		"LongTail":    {reason: "Data after the archive must count too.", input: zipped(t, append(tarOf(t, file{name: version}), make([]byte, 1<<20)...)), limits: func(l *Limits) { l.Total = 1 << 19 }, want: []string{"longer than any backup"}},
-		"MuchKept":    {reason: "The kept objects must fit into the limit.", input: good, limits: func(l *Limits) { l.Kept = 10 }, want: []string{here, "memory"}},
+		"LongTail": {reason: "Data after the archive must count too.", input: zipped(t, append(tarOf(t, file{name: version}), make([]byte, 1<<20)...)), limits: func(l *Limits) { l.Total = 1 << 19 }, want: []string{"longer than any backup"}},
+		"MuchKept": {reason: "The kept objects must fit into the limit.", input: good, limits: func(l *Limits) { l.Kept = 10 }, want: []string{here, "memory"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -368,4 +363,31 @@ func sparse(tb testing.TB) []byte {
 	}
 
 	return bytes.Replace(b.Bytes(), []byte("VENDOR.x="), []byte("GNU.sparse.major=1\n22 GNU.sparse.size="), 1)
+}
+
+// A backup within the limits is read. TestUnreadable has those beyond.
+func TestLimits(t *testing.T) {
+	files := []file{{name: version, content: "1.1.0"}, {name: here, content: bucket}}
+	whole := tarOf(t, files...)
+	cases := map[string]struct {
+		reason string
+		change func(*Limits)
+		read   bool
+	}{
+		"Entry":       {reason: "An entry may reach the limit.", change: func(l *Limits) { l.Entry = int64(len(bucket)) }, read: true},
+		"LongEntry":   {reason: "An entry must not exceed the limit.", change: func(l *Limits) { l.Entry = int64(len(bucket)) - 1 }},
+		"Entries":     {reason: "The number of entries may reach the limit.", change: func(l *Limits) { l.Entries = int64(len(files)) }, read: true},
+		"ManyEntries": {reason: "The number of entries must not exceed the limit.", change: func(l *Limits) { l.Entries = int64(len(files)) - 1 }},
+		"Total":       {reason: "The whole archive may reach the limit.", change: func(l *Limits) { l.Total = int64(len(whole)) }, read: true},
+		"LongTotal":   {reason: "The whole archive must not exceed the limit.", change: func(l *Limits) { l.Total = int64(len(whole)) - 1 }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			limits := Default()
+			tc.change(&limits)
+			if _, err := Read(t.Context(), bytes.NewReader(zipped(t, whole)), limits); (err == nil) != tc.read {
+				t.Errorf("%s got the error %v", tc.reason, err)
+			}
+		})
+	}
 }

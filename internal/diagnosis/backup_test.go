@@ -1,6 +1,7 @@
 package diagnosis
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -8,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -52,11 +54,20 @@ func TestInspectBackup(t *testing.T) {
 		return xptest.Object("batch/v1", "Job", "team-a", name, xptest.ControlledBy(x), xptest.JSON(`{"status":`+status+`}`))
 	}
 	done, failed, fresh := job("done", `{"startTime":"t","completionTime":"t"}`), job("failed", `{"startTime":"t","failed":1}`), job("fresh", `{}`)
-	cases := map[string]struct {
-		reason  string
-		objects []*unstructured.Unstructured
-		want    []string
-	}{
+	reading := func(entries string) *unstructured.Unstructured {
+		return xptest.With(platform(x)[1], xptest.JSON(`{"spec":{"pipeline":[{"step":"env","input":{"environmentConfigs":[`+entries+`]}}]}}`))
+	}
+	environment := xptest.Object("apiextensions.crossplane.io/v1alpha1", "EnvironmentConfig", "", "e")
+	cases{
+		"Reads": {reason: "The backup has the EnvironmentConfig.", objects: []*unstructured.Unstructured{reading(`{"ref":{"name":"e"}}`), environment, lists, mr}},
+		"NoEnvironment": {
+			reason: "Without the EnvironmentConfig a function may leave out composed resources.", want: []string{"warning EnvironmentMissing EnvironmentConfig e"},
+			objects: []*unstructured.Unstructured{reading(`{"ref":{"name":"e"}}`), lists, mr},
+		},
+		"Selects": {
+			reason: "The selector does not show which EnvironmentConfig the pipeline reads.", want: []string{"warning PipelineReads CompositionRevision " + xptest.RevisionName},
+			objects: []*unstructured.Unstructured{reading(`{"selector":{}}`), environment, lists, mr},
+		},
 		"Healthy":  {reason: "The backup has everything that a restore needs.", objects: []*unstructured.Unstructured{lists, mr}},
 		"NoSecret": {reason: "The Secret may hold the only copy of a password.", objects: []*unstructured.Unstructured{lists, publishing}, want: []string{"warning SecretMissing Secret team-a/s"}},
 		"Secret":   {reason: "The backup has the Secret.", objects: []*unstructured.Unstructured{lists, publishing, xptest.Secret("s", xptest.ControlledBy(publishing))}},
@@ -171,44 +182,13 @@ func TestInspectBackup(t *testing.T) {
 			reason:  "The plugin did not write a mark that is unreadable.",
 			objects: []*unstructured.Unstructured{xptest.With(lists, xptest.Annotated(adoption.AnnotationHold, "me")), mr}, want: []string{"warning Malformed XOrder x"},
 		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, summaries(Inspect(objectsOf(append(tc.objects, platform(x)...)...)))); diff != "" {
-				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
-			}
-		})
-	}
-}
+	}.check(t, func(o *Objects) []report.Problem {
+		for _, u := range platform(x) {
+			o.Add(u)
+		}
 
-func TestReadingsInBackup(t *testing.T) {
-	x, y := xptest.XR("x", xptest.Refs()), xptest.XR("y", xptest.Refs())
-	reading := func(entries string) []*unstructured.Unstructured {
-		all := platform(x)
-		xptest.JSON(`{"spec":{"pipeline":[{"step":"env","input":{"environmentConfigs":[` + entries + `]}}]}}`)(all[1])
-
-		return append(all, x, y)
-	}
-	environment := xptest.Object("apiextensions.crossplane.io/v1alpha1", "EnvironmentConfig", "", "e")
-	cases := map[string]struct {
-		reason  string
-		objects []*unstructured.Unstructured
-		want    []string
-	}{
-		"Named":   {reason: "The backup has the EnvironmentConfig.", objects: append(reading(`{"ref":{"name":"e"}}`), environment)},
-		"Missing": {reason: "Without the EnvironmentConfig a function may leave out composed resources.", objects: reading(`{"ref":{"name":"e"}}`), want: []string{"warning EnvironmentMissing EnvironmentConfig e"}},
-		"Selected": {
-			reason: "The selector does not show which EnvironmentConfig the pipeline reads.", objects: append(reading(`{"selector":{}}`), environment),
-			want: []string{"warning PipelineReads CompositionRevision " + xptest.RevisionName},
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, summaries(Inspect(objectsOf(tc.objects...)))); diff != "" {
-				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
-			}
-		})
-	}
+		return Inspect(o)
+	})
 }
 
 func TestDanglingInBackup(t *testing.T) {
@@ -259,5 +239,75 @@ func TestVersions(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, objectsOf(append(platform(x), provider)...).Versions()); diff != "" {
 		t.Errorf("the versions of packages and XRDs: -want, +got:\n%s", diff)
+	}
+}
+
+// An MR without an external-name is a warning only if a restore can derive the name. The message
+// states the source.
+func TestInspectKnowsKinds(t *testing.T) {
+	vpc := func(name string, o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.MR(name, append([]xptest.Option{
+			xptest.JSON(`{"apiVersion":"ec2.aws.upbound.io/v1beta1","kind":"VPC","status":{"atProvider":{"id":"vpc-1"}}}`), xptest.Without("metadata", "annotations"),
+		}, o...)...)
+	}
+	const known = "a restore gives it vpc-1, as is known of its kind from provider-upjet-aws v"
+	cases := map[string]struct {
+		reason  string
+		objects []*unstructured.Unstructured
+		want    string
+		says    string
+	}{
+		"Known": {reason: "The id of a VPC is its external-name.", objects: []*unstructured.Unstructured{vpc("b")}, want: "warning IdentityMissing MR b", says: known},
+		"Taken": {
+			reason: "Another MR has that external-name, so the id is ambiguous.", objects: []*unstructured.Unstructured{vpc("b"), vpc("o", xptest.Annotated(xp.AnnotationExternalName, "vpc-1"))},
+			want: "problem IdentityMissing MR b",
+		},
+		"Doubted": {
+			reason: "The backup notes that the id is doubtful.", objects: []*unstructured.Unstructured{vpc("b", xptest.Field(true, "metadata", xp.FieldDoubted))}, want: "problem IdentityMissing MR b",
+		},
+		"NotKnown": {
+			reason: "For some kinds the id may not be the external-name.", want: "problem IdentityMissing MR b",
+			objects: []*unstructured.Unstructured{vpc("b", xptest.JSON(`{"apiVersion":"iam.aws.upbound.io/v1beta1","kind":"Policy"}`))},
+		},
+		"InFlight": {
+			reason: "During a create the id may be of an earlier external resource.", objects: []*unstructured.Unstructured{vpc("b", xptest.Annotated(xp.AnnotationCreatePending, ago(0)))},
+			want: "problem CreatePending MR b",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, p := range Inspect(objectsOf(tc.objects...)) {
+				if p.Code != reason.IdentityMissing && p.Code != reason.CreatePending {
+					continue
+				}
+				got = append(got, string(p.Severity)+" "+string(p.Code)+" MR "+p.Object.Name)
+				if !strings.Contains(p.Reason, tc.says) {
+					t.Errorf("%s\nit says %q, and not %q", tc.reason, p.Reason, tc.says)
+				}
+			}
+			if diff := cmp.Diff([]string{tc.want}, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// In a backup an MR that upjet has not observed is a warning, and an observed one is not.
+func TestInspectNamesUnfound(t *testing.T) {
+	upjets := func(name string, o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.MR(name, append([]xptest.Option{xptest.JSON(`{"spec":{"initProvider":{}}}`)}, o...)...)
+	}
+	objects := []*unstructured.Unstructured{
+		upjets("unfound"), upjets("found", xptest.JSON(`{"status":{"atProvider":{"id":"found"}}}`)), xptest.MR("other"),
+	}
+	var said []string
+	for _, p := range Inspect(objectsOf(objects...)) {
+		if p.Code == reason.NotObserved {
+			said = append(said, string(p.Severity)+" "+p.Object.Name)
+		}
+	}
+	if diff := cmp.Diff([]string{"warning unfound"}, said); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
 	}
 }

@@ -32,6 +32,31 @@ func summaries(problems []report.Problem) []string {
 	return all
 }
 
+// cases are objects, and the problems that a diagnosis finds in them.
+type cases map[string]struct {
+	reason  string
+	objects []*unstructured.Unstructured
+	change  func(o *Objects)
+	want    []string
+}
+
+func (c cases) check(t *testing.T, diagnose func(o *Objects) []report.Problem) {
+	t.Helper()
+	for name, tc := range c {
+		t.Run(name, func(t *testing.T) {
+			o := objectsOf(tc.objects...)
+			if tc.change != nil {
+				tc.change(o)
+			}
+			if diff := cmp.Diff(tc.want, summaries(diagnose(o))); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func validated(o *Objects) []report.Problem { return Validate(o, ClusterState{Now: now}) }
+
 // now is the time of the diagnosis, long after the objects were written.
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
@@ -83,10 +108,7 @@ func TestNothingWrong(t *testing.T) {
 	}
 	m := xptest.XRV2("m", xptest.Reconciled())
 	namespaced := xptest.NamespacedMR("b", xptest.ControlledBy(m), ready("True"))
-	cases := map[string]struct {
-		reason  string
-		objects []*unstructured.Unstructured
-	}{
+	cases{
 		"Legacy": {reason: "The tree is complete in Crossplane v1.", objects: tree},
 		"Modern": {reason: "The tree is complete in Crossplane v2.", objects: []*unstructured.Unstructured{xptest.With(m, xptest.Refs(namespaced)), namespaced}},
 		"Alone":  {reason: "An MR can exist without an XR.", objects: []*unstructured.Unstructured{xptest.MR("b", ready("True"))}},
@@ -165,14 +187,7 @@ func TestNothingWrong(t *testing.T) {
 				xptest.MR("b", xptest.Annotated(xp.AnnotationExternalName, "i-1"), ready("True")),
 			},
 		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff([]string(nil), summaries(Validate(objectsOf(tc.objects...), ClusterState{Now: now}))); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
-		})
-	}
+	}.check(t, validated)
 }
 
 // database has an external-name that its user chose, and a ProviderConfig of its namespace.
@@ -206,23 +221,13 @@ func TestHolds(t *testing.T) {
 
 // The phases are those of velero pkg/apis/velero/v1/restore_types.go.
 func TestIsUnderWay(t *testing.T) {
-	cases := map[string]struct {
-		reason string
-		phases []string
-		want   bool
-	}{
-		"Before":  {reason: "Velero has not started the Restore.", phases: []string{"", "New"}, want: true},
-		"Items":   {reason: "Velero restores items.", phases: []string{"InProgress"}, want: true},
-		"Waiting": {reason: "Velero polls the operations.", phases: []string{"WaitingForPluginOperations", "WaitingForPluginOperationsPartiallyFailed"}, want: true},
-		"Last":    {reason: "Velero has not recorded the result yet.", phases: []string{"Finalizing", "FinalizingPartiallyFailed"}, want: true},
-		"Ended":   {reason: "Velero does nothing more for the Restore.", phases: []string{"Completed", "PartiallyFailed", "Failed", "FailedValidation"}},
-		"Unread":  {reason: "The phase is unknown.", phases: []string{PhaseUnread}},
-	}
-	for name, tc := range cases {
-		for _, phase := range tc.phases {
-			if got := IsUnderWay(phase); got != tc.want {
-				t.Errorf("%s: %s %q: got %v, want %v", name, tc.reason, phase, got, tc.want)
-			}
+	for phase, want := range map[string]bool{
+		"": true, "New": true, "InProgress": true, "WaitingForPluginOperations": true, "WaitingForPluginOperationsPartiallyFailed": true,
+		"Finalizing": true, "FinalizingPartiallyFailed": true, // Velero has not recorded the result yet.
+		"Completed": false, "PartiallyFailed": false, "Failed": false, "FailedValidation": false, PhaseUnread: false,
+	} {
+		if got := IsUnderWay(phase); got != want {
+			t.Errorf("%q: got %v, want %v", phase, got, want)
 		}
 	}
 }

@@ -31,12 +31,7 @@ func TestValidate(t *testing.T) {
 	bucket := mine.GroupVersionKind().GroupKind()
 	all := func(u ...*unstructured.Unstructured) []*unstructured.Unstructured { return u }
 	defines := xptest.JSON(`{"spec":{"group":"example.org","names":{"kind":"XOrder"},"claimNames":{"kind":"OrderClaim"}}}`)
-	cases := map[string]struct {
-		reason  string
-		objects []*unstructured.Unstructured
-		change  func(o *Objects)
-		want    []string
-	}{
+	cases{
 		"Dangling": {reason: "Crossplane creates a listed resource again if it is missing.", objects: all(lists), want: []string{"problem Dangling Bucket b"}},
 		"CopiedMark": {
 			reason:  "A function can copy a hold's mark, and the copy holds nothing.",
@@ -212,18 +207,7 @@ func TestValidate(t *testing.T) {
 			reason: "The hold of an XR must cover its other problems.", objects: all(held(xptest.With(lists, xptest.Without("status"))), held(claim)),
 			want: []string{"problem LeakedHold OrderClaim team-a/c", "problem LeakedHold XOrder x"},
 		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			o := objectsOf(tc.objects...)
-			if tc.change != nil {
-				tc.change(o)
-			}
-			if diff := cmp.Diff(tc.want, summaries(Validate(o, ClusterState{Now: now}))); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
-		})
-	}
+	}.check(t, validated)
 }
 
 // An external-name that many MRs share is no identity, and comparing all pairs would take too long.
@@ -237,5 +221,47 @@ func TestManyMRsWithOneName(t *testing.T) {
 		if got := len(Validate(objectsOf(objects...), ClusterState{Now: now})); got != maxShared-1 {
 			t.Errorf("of %d MRs with one name the report names %d, not %d", n, got, maxShared-1)
 		}
+	}
+}
+
+func TestUsages(t *testing.T) {
+	x := xptest.XR("x", xptest.Reconciled())
+	of, by := xptest.MR("of", xptest.ControlledBy(x), ready("True")), xptest.MR("by", xptest.ControlledBy(x), ready("True"))
+	usage := xptest.Object(xp.GroupAPIExtensions+"/v1beta1", "Usage", "", "u", xptest.ControlledBy(x), xptest.JSON(`{"spec":{
+		"of":{"apiVersion":"cloud.example.org/v1alpha1","kind":"Bucket","resourceRef":{"name":"of"}},
+		"by":{"apiVersion":"cloud.example.org/v1alpha1","kind":"Bucket","resourceRef":{"name":"by"}}}}`))
+	left := []string{"problem UsageLeftBehind Usage u"}
+	cases := map[string]struct {
+		reason string
+		lists  bool
+		by     *unstructured.Unstructured
+		usage  *unstructured.Unstructured
+		want   []string
+	}{
+		"Listed":       {reason: "The XR lists the Usage.", lists: true, by: by, usage: usage},
+		"Left":         {reason: "The XR does not list the Usage any more.", by: by, usage: usage, want: left},
+		"OfAUser":      {reason: "A user created the Usage.", by: by, usage: xptest.With(usage, xptest.Without("metadata", "labels"))},
+		"JustDeleted":  {reason: "The deletion of the Usage may end in a moment.", by: by, usage: xptest.With(usage, deleted(time.Second))},
+		"Deleted":      {reason: "The Usage waits for a resource that is not being deleted.", by: by, usage: xptest.With(usage, deleted(time.Hour)), want: left},
+		"DeletedUser":  {reason: "The Usage waits for a resource that is being deleted.", by: xptest.With(by, deleted(time.Hour)), usage: xptest.With(usage, deleted(time.Hour))},
+		"WithoutOwner": {reason: "The restored Usage has lost its owner.", by: by, usage: xptest.With(usage, xptest.Without("metadata", "ownerReferences")), want: left},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			refs := []*unstructured.Unstructured{of, by}
+			if tc.lists {
+				refs = append(refs, usage)
+			}
+			o := objectsOf(xptest.With(x, xptest.Refs(refs...)), of, tc.by, tc.usage)
+			problems := Validate(o, ClusterState{Now: now})
+			if diff := cmp.Diff(tc.want, summaries(problems)); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			for _, p := range problems {
+				if len(p.Others) != 1 || p.Others[0] != xp.RefTo(x) {
+					t.Errorf("The problem must name the former XR; got %v", p.Others)
+				}
+			}
+		})
 	}
 }

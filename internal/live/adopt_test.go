@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	logtest "github.com/sirupsen/logrus/hooks/test"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,108 +20,35 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// newFastAdopter returns an Adopter with short timeouts.
-func newFastAdopter(s *server) *Adopter {
-	a := NewAdopter(s.cluster(), discardLog())
-	a.firstWait, a.patience, a.limit, a.pause = 50*time.Millisecond, 50*time.Millisecond, 5*time.Second, time.Millisecond
-
-	return a
-}
-
-// simulateCrossplane makes each list of XRs see the next reconcile of each.
-func simulateCrossplane(s *server) {
-	simulateCrossplaneExcept(s, func(*unstructured.Unstructured) bool { return false })
-}
-
-// simulateCrossplaneExcept is simulateCrossplane without the objects for which isLate returns true.
-func simulateCrossplaneExcept(s *server, isLate func(u *unstructured.Unstructured) bool) {
-	s.PrependReactor("list", "xorders", func(clienttesting.Action) (bool, runtime.Object, error) {
-		for _, kind := range []struct {
-			resource  schema.GroupVersionResource
-			list      schema.GroupVersionKind
-			namespace string
-		}{
-			{xorders, schema.FromAPIVersionAndKind(xptest.LegacyVersion, xptest.LegacyKind), ""},
-			{orderclaims, schema.FromAPIVersionAndKind(xptest.LegacyVersion, xptest.ClaimKind), xptest.Namespace},
-		} {
-			obj, err := s.Tracker().List(kind.resource, kind.list, kind.namespace)
-			if err != nil {
-				return true, nil, err
-			}
-			for _, u := range obj.(*unstructured.UnstructuredList).Items { //nolint:forcetypeassert // The tracker returns only lists.
-				condition := xptest.Reconciled()
-				if xp.IsPaused(&u) {
-					condition = xptest.SeenPaused()
-				}
-				if isLate(&u) {
-					continue
-				}
-				if next := xptest.With(&u, condition); !cmp.Equal(next, &u) {
-					s.put(kind.resource, next)
-				}
-			}
+func TestAdoptTree(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		objects, claim, xr, child := restoredTree()
+		s := newServer(objects...)
+		simulateCrossplane(s)
+		if p := adopt(t, s, xr); !p.Done || p.Adopted != 2 {
+			t.Errorf("one call must adopt the whole tree; got %+v", p)
 		}
-
-		return false, nil, nil
+		want := []string{"xorders /c", "xorders /c", "xorders /x", "orderclaims team-a/o", "xorders /x"}
+		same(t, want, s.requests("patch"), "the child is unpaused and released, then its parent is unpaused, then the claim is released, then the parent")
+		checkOwn(t, xr, s.get(t, xorders, "", "x"))
+		checkOwn(t, child, s.get(t, xorders, "", "c"))
+		checkOwn(t, claim, s.get(t, orderclaims, xptest.Namespace, "o"))
+		if again := adopt(t, s, xr); !again.Done || len(s.requests("patch")) != len(want) {
+			t.Errorf("a second adoption must change nothing: %+v", again)
+		}
 	})
 }
 
-// restoredTree returns a claim, its XR, a nested XR and their MRs, all restored.
-func restoredTree() (objects []*unstructured.Unstructured, claim, xr, child *unstructured.Unstructured) {
-	x, c := xptest.XR("x"), xptest.XR("c")
-	deep, mine := xptest.MR("deep", xptest.ControlledBy(c), xptest.Reconciled()), xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())
-	child = xptest.XR("c", xptest.ControlledBy(x), xptest.Refs(deep), xptest.Policy("Automatic"))
-	claim = xptest.Claim("o", xptest.OfXR(x))
-	xr = xptest.XR("x", xptest.ClaimedBy(claim), xptest.Refs(child, mine))
-
-	return []*unstructured.Unstructured{
-		restored(claim), restored(xr), restored(child), restored(deep), restored(mine), restored(xptest.Revision(xptest.RevisionName, x)),
-	}, claim, xr, child
-}
-
-func TestAdoptTree(t *testing.T) {
-	objects, claim, xr, child := restoredTree()
-	s := newServer(objects...)
-	simulateCrossplane(s)
-	plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p := plans[xp.RefTo(xr).ID()]; !p.Done || p.Adopted != 2 {
-		t.Errorf("one call must adopt the whole tree; got %+v", p)
-	}
-	want := []string{"xorders /c", "xorders /c", "xorders /x", "orderclaims team-a/o", "xorders /x"}
-	if diff := cmp.Diff(want, s.requests("patch")); diff != "" {
-		t.Errorf("the child is unpaused and released, then its parent is unpaused, then the claim is released, then the parent: -want, +requested:\n%s", diff)
-	}
-	label := xptest.Labelled("velero.io/restore-name", "monday")
-	for gvr, list := range map[schema.GroupVersionResource][]*unstructured.Unstructured{xorders: {xr, child}, orderclaims: {claim}} {
-		for _, own := range list {
-			got := xptest.With(s.get(t, gvr, own.GetNamespace(), own.GetName()), xptest.Without("status"), xptest.Without("metadata", "resourceVersion"))
-			if len(got.GetAnnotations()) == 0 {
-				xptest.Without("metadata", "annotations")(got)
-			}
-			if diff := cmp.Diff(xptest.With(own, label), got); diff != "" {
-				t.Errorf("%s differs from the backup: -own, +now:\n%s", xp.String(own), diff)
-			}
-		}
-	}
-	again, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
-	if err != nil || !again[xp.RefTo(xr).ID()].Done || len(s.requests("patch")) != len(want) {
-		t.Errorf("a second adoption must change nothing: plans %+v, error %v", again, err)
-	}
-}
-
 func TestAdoptWaits(t *testing.T) {
-	objects, _, xr, _ := restoredTree()
-	cases := map[string]struct {
+	type args struct {
 		reason string
 		change func(s *server)
 		// once is set if the poll observes once.
 		once bool
 		want string
-	}{
-		"Moving": {reason: "Crossplane may need moments to see a pause.", change: func(*server) {}, want: "XOrder x: Crossplane has not reported yet that it is paused [AwaitingPauseReport]"},
+	}
+	each(t, map[string]args{
+		"Moving": {reason: "Crossplane may need moments to see a pause.", change: func(*server) {}, want: "[AwaitingPauseReport]"},
 		"NotMoving": {
 			reason: "A user's step takes longer than a poll.", once: true, want: "Bucket b: it is not in the cluster",
 			change: func(s *server) {
@@ -131,157 +57,244 @@ func TestAdoptWaits(t *testing.T) {
 				_ = s.Tracker().Delete(buckets, "", "b")
 			},
 		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			s := newServer(objects...)
-			tc.change(s)
-			plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if p := plans[xp.RefTo(xr).ID()]; p.Done || !strings.Contains(strings.Join(reason.Strings(p.Waiting), "\n"), tc.want) {
-				t.Errorf("%s\ngot %+v", tc.reason, p)
-			}
-			looks := 0
-			for _, l := range s.requests("list") {
-				if l == "xorders "+selector {
-					looks++
-				}
-			}
-			if (looks == 1) != tc.once {
-				t.Errorf("%s\nlooked %d times", tc.reason, looks)
-			}
-			if patches := s.steps(); len(patches) > 0 {
-				t.Errorf("%s\nsteps: %v", tc.reason, patches)
-			}
-		})
-	}
+	}, func(t *testing.T, tc args) {
+		objects, _, xr, _ := restoredTree()
+		s := newServer(objects...)
+		tc.change(s)
+		if p := adopt(t, s, xr); p.Done || !strings.Contains(waiting(p), tc.want) {
+			t.Errorf("%s\ngot %+v", tc.reason, p)
+		}
+		if looks := s.count("list", "xorders "+selector); (looks == 1) != tc.once {
+			t.Errorf("%s\nlooked %d times", tc.reason, looks)
+		}
+		if patches := s.steps(); len(patches) > 0 {
+			t.Errorf("%s\nsteps: %v", tc.reason, patches)
+		}
+	})
 }
 
 func TestAdoptObservesAgain(t *testing.T) {
 	gr := xorders.GroupResource()
-	for name, err := range map[string]error{"Conflict": apierrors.NewConflict(gr, "x", errDown), "NotFound": apierrors.NewNotFound(gr, "x")} {
-		objects, _, xr, _ := restoredTree()
-		s := newServer(objects...)
-		simulateCrossplane(s)
-		s.failOn("patch", "*", 3, err)
-		plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
-		if err != nil || !plans[xp.RefTo(xr).ID()].Done {
-			t.Errorf("%s: a change after the observation must be observed again; got %+v, %v", name, plans, err)
-		}
-	}
-}
-
-func TestAdoptEndsThoughEveryStepIsRefused(t *testing.T) {
-	objects, _, xr, _ := restoredTree()
-	s := newServer(objects...)
-	simulateCrossplane(s)
-	s.failOn("patch", "*", 1<<30, apierrors.NewConflict(xorders.GroupResource(), "x", errDown))
-	a := newFastAdopter(s)
-	a.limit = 50 * time.Millisecond
-	plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
-	if err != nil || plans[xp.RefTo(xr).ID()].Done {
-		t.Errorf("got %+v, %v", plans, err)
+	for name, tc := range map[string]struct {
+		err   error
+		times int
+		done  bool
+	}{
+		"Conflict": {err: apierrors.NewConflict(gr, "x", errDown), times: 3, done: true},
+		"NotFound": {err: apierrors.NewNotFound(gr, "x"), times: 3, done: true},
+		"Always":   {err: apierrors.NewConflict(gr, "x", errDown), times: 1 << 30},
+		"Gone":     {err: apierrors.NewNotFound(gr, "x"), times: 1 << 30},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				objects, _, xr, _ := restoredTree()
+				s := newServer(objects...)
+				simulateCrossplane(s)
+				s.failOn("patch", "*", tc.times, tc.err)
+				if p := adopt(t, s, xr); p.Done != tc.done || strings.Contains(waiting(p), string(reason.ChangeRefused)) {
+					t.Errorf("a change after the observation must be observed again until the poll ends; got %+v", p)
+				}
+			})
+		})
 	}
 }
 
 // An admission policy that rejects the patch of one XR for ever must not block the others.
 func TestAdoptGoesOnWithoutWhatIsRefused(t *testing.T) {
-	bad, good := xptest.XR("bad", xptest.NeverComposed()), xptest.XR("good", xptest.NeverComposed())
-	s := newServer(restored(bad), restored(good))
-	simulateCrossplane(s)
-	s.PrependReactor("patch", "xorders", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		if p, ok := action.(clienttesting.PatchActionImpl); ok && p.GetName() == "bad" {
-			return true, nil, apierrors.NewForbidden(xorders.GroupResource(), "bad", errors.New("no team label"))
-		}
+	bubble(t, func(t *testing.T) {
+		bad, good := xptest.XR("bad", xptest.NeverComposed()), xptest.XR("good", xptest.NeverComposed())
+		s := newServer(restored(bad), restored(good))
+		simulateCrossplane(s)
+		s.PrependReactor("patch", "xorders", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			p, ok := action.(clienttesting.PatchActionImpl)
 
-		return false, nil, nil
+			return ok && p.GetName() == "bad", nil, apierrors.NewForbidden(xorders.GroupResource(), "bad", errors.New("no team label"))
+		})
+		if p := adopt(t, s, bad); p.Done || !strings.Contains(waiting(p), "no team label") {
+			t.Errorf("the plan must name the refusal; got %+v", p)
+		}
+		checkOwn(t, good, s.get(t, xorders, "", "good"))
 	})
-	plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(bad))
-	if err != nil {
-		t.Fatalf("got error %v", err)
-	}
-	if h, err := adoption.HoldOf(s.get(t, xorders, "", "good")); h != nil || err != nil {
-		t.Errorf("the other XR is still held: %+v, %v", h, err)
-	}
-	if p := plans[xp.RefTo(bad).ID()]; p.Done || !strings.Contains(strings.Join(reason.Strings(p.Waiting), "\n"), "no team label") {
-		t.Errorf("the plan must name the refusal; got %+v", p)
-	}
 }
 
-func TestAdoptErrors(t *testing.T) {
-	objects, _, xr, _ := restoredTree()
-	s := newServer(objects...)
-	s.failOn("list", "buckets", 1, errDown)
-	if _, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); !errors.Is(err, errDown) {
-		t.Errorf("a snapshot that failed must give no plan; got error %v", err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if _, err := newFastAdopter(newServer(objects...)).Adopt(ctx, adoption.Unverified, monday, selector, xp.RefTo(xr)); !errors.Is(err, context.Canceled) {
-		t.Errorf("got error %v", err)
-	}
+func TestAdoptEndsWithItsContext(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		objects, _, xr, _ := restoredTree()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := newFastAdopter(newServer(objects...)).Adopt(ctx, adoption.Unverified, monday, selector, xp.RefTo(xr)); !errors.Is(err, context.Canceled) {
+			t.Errorf("got error %v", err)
+		}
+	})
 }
 
 func TestGiveUp(t *testing.T) {
 	const why = "it took too long"
-	const reason = why + ". It stays held, so nothing is lost; correct that, then run: velero-plugin-for-crossplane release "
-	const code = " [RestoreStopped]"
 	objects, claim, xr, _ := restoredTree()
-	unserved := xp.Ref{APIVersion: "gone.org/v1", Kind: "Gone", Name: "g"}
-	type want struct {
-		Reason string
-		Events int
-		Err    error
-	}
-	cases := map[string]struct {
+	malformed := xptest.XR("x", xptest.Annotated(adoption.AnnotationHold, "?"))
+	type args struct {
 		reason string
 		change func(s *server)
 		ref    xp.Ref
 		gvr    schema.GroupVersionResource
-		want   want
-	}{
-		"XR":       {reason: "The hold and an Event carry the reason.", ref: xp.RefTo(xr), gvr: xorders, want: want{Reason: reason + "x" + code, Events: 1}},
-		"Claim":    {reason: "The hold of a claim carries the reason too.", ref: xp.RefTo(claim), gvr: orderclaims, want: want{Reason: reason + "team-a/o" + code, Events: 1}},
-		"Missing":  {reason: "An XR that does not exist needs no reason.", ref: xp.RefTo(xptest.XR("gone"))},
-		"Unserved": {reason: "An object of a kind that is not served can't exist.", ref: unserved},
-		"NotHeld": {
-			reason: "An object without a hold has no mark for the reason.", ref: xp.RefTo(xr), gvr: xorders,
-			change: func(s *server) { s.put(xorders, xr) }, want: want{Events: 1},
-		},
-		"Passing": {reason: "A failed read is an error.", ref: xp.RefTo(xr), change: func(s *server) { s.failOn("get", "*", 1, errDown) }, want: want{Err: errDown}},
-		"Refused": {reason: "A failed write is an error.", ref: xp.RefTo(xr), change: func(s *server) { s.failOn("patch", "*", 1, errDown) }, want: want{Err: errDown}},
+		// marked is the end of the reason in the mark, and event of that in the Event.
+		marked, event string
+		err           error
 	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			s := newServer(objects...)
-			if tc.change != nil {
-				tc.change(s)
+	each(t, map[string]args{
+		"XR":        {reason: "The hold and an Event carry the reason.", ref: xp.RefTo(xr), gvr: xorders, marked: "release x [RestoreStopped]", event: "release x [RestoreStopped]"},
+		"Claim":     {reason: "The hold of a claim carries the reason too.", ref: xp.RefTo(claim), gvr: orderclaims, marked: "team-a/o [RestoreStopped]", event: "[RestoreStopped]"},
+		"Missing":   {reason: "An XR that does not exist needs no reason.", ref: xp.RefTo(xptest.XR("gone"))},
+		"Unserved":  {reason: "An object of a kind that is not served can't exist.", ref: xp.Ref{APIVersion: "gone.org/v1", Kind: "Gone", Name: "g"}},
+		"NotHeld":   {reason: "There is no mark for the reason.", ref: xp.RefTo(xr), gvr: xorders, change: func(s *server) { s.put(xorders, xr) }, event: "[RestoreStopped]"},
+		"Malformed": {reason: "A malformed mark can't carry the reason.", ref: xp.RefTo(xr), change: func(s *server) { s.put(xorders, malformed) }, event: "[RestoreStopped]"},
+		"Passing":   {reason: "A failed read is an error.", ref: xp.RefTo(xr), change: func(s *server) { s.failOn("get", "*", 1, errDown) }, err: errDown},
+		"Refused":   {reason: "A failed write is an error.", ref: xp.RefTo(xr), change: func(s *server) { s.failOn("patch", "*", 1, errDown) }, err: errDown},
+	}, func(t *testing.T, tc args) {
+		s := newServer(objects...)
+		if tc.change != nil {
+			tc.change(s)
+		}
+		if err := newFastAdopter(s).GiveUp(t.Context(), adoption.Unverified, tc.ref, why); !errors.Is(err, tc.err) {
+			t.Fatalf("%s\ngot error %v", tc.reason, err)
+		}
+		told := strings.Join(s.writtenEvents(), "\n")
+		if (told == "") != (tc.event == "") || !strings.HasSuffix(told, tc.event) {
+			t.Errorf("%s\nEvents: %s", tc.reason, told)
+		}
+		if tc.gvr.Empty() {
+			return
+		}
+		u := s.get(t, tc.gvr, tc.ref.Namespace, tc.ref.Name)
+		h, err := adoption.HoldOf(u)
+		if err != nil || (h == nil) != (tc.marked == "") || h != nil && (!strings.HasPrefix(h.Reason, why) || !strings.HasSuffix(h.Reason, tc.marked) || !xp.IsPaused(u)) {
+			t.Errorf("%s\nhold %+v, error %v", tc.reason, h, err)
+		}
+	})
+}
+
+// Crossplane says in an Event only why the API server refuses what an XR composes.
+func TestAdoptTellsWhatTheAPIServerRefuses(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		objects, _, _, child := restoredTree()
+		s := newServer(objects...)
+		simulateCrossplaneExcept(s, func(u *unstructured.Unstructured) bool {
+			if refused := u.GetName() == child.GetName() && !xp.IsPaused(u); !refused {
+				return false
 			}
-			err := newFastAdopter(s).GiveUp(context.Background(), adoption.Unverified, tc.ref, why)
-			if !errors.Is(err, tc.want.Err) {
-				t.Fatalf("%s\ngot error %v", tc.reason, err)
-			}
-			list, listErr := s.Resource(events).List(context.Background(), metav1.ListOptions{})
-			if listErr != nil || len(list.Items) != tc.want.Events {
-				t.Errorf("%s\nEvents: %v, %v", tc.reason, list, listErr)
-			}
-			if tc.gvr.Empty() {
-				return
-			}
-			u := s.get(t, tc.gvr, tc.ref.Namespace, tc.ref.Name)
-			h, err := adoption.HoldOf(u)
-			if err != nil || (h == nil) != (tc.want.Reason == "") || h != nil && (h.Reason != tc.want.Reason || !xp.IsPaused(u)) {
-				t.Errorf("%s\nhold %+v, error %v", tc.reason, h, err)
-			}
+			s.put(xorders, xptest.With(u, xptest.Synced("False", "ReconcileError", "Unsynced resources: deep")))
+
+			return true
 		})
+		const refusal = `cannot apply composed resource "deep": Deployment.apps "d" is invalid: spec.selector: Invalid value: `
+		uid := string(child.GetUID())
+		for name, e := range map[string]struct{ of, message, at string }{
+			"old":     {uid, refusal + `"older": field is immutable`, "2026-01-02T03:04:05Z"},
+			"new":     {uid, refusal + `"` + uid + `": field is immutable`, "2026-01-02T03:04:06Z"},
+			"another": {"another", refusal + `"another": field is immutable`, "2026-01-02T03:04:07Z"},
+			"ready":   {uid, "not ready", "2026-01-02T03:04:08Z"},
+		} {
+			s.put(events, xptest.Object("v1", "Event", "default", name, xptest.Field("Warning", "type"), xptest.Field(map[string]any{"uid": e.of}, "involvedObject"),
+				xptest.Field(e.at, "lastTimestamp"), xptest.Field(e.message, "message")))
+		}
+		if said := waiting(adopt(t, s, child)); !strings.Contains(said, uid+`": field is immutable. Delete the object`) || !strings.Contains(said, "UIDInImmutable") {
+			t.Errorf("the hold must name the cause; got %q", said)
+		}
+	})
+}
+
+// A user who may write an object can put a genuine mark back each time it is removed. Each try
+// would delay the others and write an Event.
+func TestAdoptTakesAStepOnce(t *testing.T) {
+	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled())
+	xr := signed(xptest.XR("x", xptest.Refs(bucket)))
+	mark := xptest.Annotated(adoption.AnnotationHold, xp.Annotation(xr, adoption.AnnotationHold))
+	pause := func(u *unstructured.Unstructured) {
+		xptest.Annotated(xp.AnnotationPaused, "true")(u)
+		xptest.SeenPaused()(u)
 	}
-	s := newServer(xptest.XR("x", xptest.Annotated(adoption.AnnotationHold, "?")))
-	if err := newFastAdopter(s).GiveUp(context.Background(), adoption.Unverified, xp.RefTo(xr), why); err != nil {
-		t.Errorf("an XR with a malformed mark must be given up without an error: %v", err)
+	type args struct {
+		reason string
+		// released is set if the user changes the XR when it is released, else at each change.
+		released bool
+		back     []xptest.Option
+		want     reason.Code
 	}
-	if events := s.writtenEvents(); len(events) != 1 || !strings.Contains(events[0], "cannot read the annotation") || !strings.HasSuffix(events[0], code) {
-		t.Errorf("a malformed mark can't carry the reason, so an Event must; got %v", events)
+	each(t, map[string]args{
+		"Released":          {reason: "A hold that returns after its release must be reported.", released: true, back: []xptest.Option{mark}, want: reason.HoldAddedAgain},
+		"ReleasedAndPaused": {reason: "A second unpause would let Crossplane reconcile the XR again.", released: true, back: []xptest.Option{mark, pause}, want: reason.HoldAddedAgain},
+		"Unpaused":          {reason: "The plan names what stops the adoption.", back: []xptest.Option{mark, pause}, want: reason.ChangeUndone},
+	}, func(t *testing.T, tc args) {
+		s := newServer(xr, restored(bucket), restored(xptest.Revision(xptest.RevisionName, xr)))
+		simulateCrossplane(s)
+		s.PrependReactor("list", "xorders", func(clienttesting.Action) (bool, runtime.Object, error) {
+			u := s.get(t, xorders, "", "x")
+			now := xp.Annotation(u, adoption.AnnotationHold)
+			if now == "" || !tc.released && now != xp.Annotation(xr, adoption.AnnotationHold) {
+				s.put(xorders, xptest.With(u, tc.back...))
+			}
+
+			return false, nil, nil
+		})
+		p := adoptWith(t, newFastAdopter(s), testKey, xr)
+		if said := p.Failed.String() + waiting(p); !strings.Contains(said, string(tc.want)) || p.Done {
+			t.Errorf("%s\ngot %+v", tc.reason, p)
+		}
+		if steps, told := s.steps(), s.writtenEvents(); len(steps) > 3 || len(told) > 3 {
+			t.Errorf("%s\nsteps %v, and Events %v", tc.reason, steps, told)
+		}
+	})
+}
+
+// A mark that the plugin did not write is logged once and ignored.
+func TestAdoptNamesForgedMarks(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		forged, genuine := restored(xptest.XR("forged", xptest.Annotated(xp.AnnotationPaused, "true"))), signed(xptest.XR("x", xptest.NeverComposed()))
+		s := newServer(forged, genuine)
+		simulateCrossplane(s)
+		a := newFastAdopter(s)
+		log, hook := logtest.NewNullLogger()
+		a.log = log
+		plans, err := a.Adopt(t.Context(), testKey, monday, selector, xp.RefTo(genuine))
+		if err != nil || !plans[xp.RefTo(genuine).ID()].Done {
+			t.Errorf("the other XR must be adopted: %+v, %v", plans, err)
+		}
+		if p := plans[xp.RefTo(forged).ID()]; p.Failed.IsZero() || s.count("patch", "xorders /forged") > 0 {
+			t.Errorf("got %+v, and patches %v", p, s.requests("patch"))
+		}
+		named := 0
+		for _, e := range hook.AllEntries() {
+			if e.Data["reason"] == reason.MarkForged {
+				named++
+			}
+		}
+		if named != 1 {
+			t.Errorf("the log must name it once, not %d times", named)
+		}
+	})
+}
+
+// Velero polls operations when all objects with owners are restored. The owners may be thousands.
+func TestOperationsForgetOwners(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		xr := xptest.XR("x")
+		a := newFastAdopter(newServer(xr))
+		a.cluster.owners[xp.RefTo(xr).ID()] = []byte("{}")
+		adoptWith(t, a, adoption.Unverified, xr)
+		if len(a.cluster.owners) > 0 {
+			t.Errorf("the cache still has %d owners", len(a.cluster.owners))
+		}
+	})
+}
+
+// A poll ends late enough to release what it has to.
+func TestPollTimeout(t *testing.T) {
+	p := &poll{Adopter: &Adopter{limit: time.Minute}}
+	for look, want := range map[time.Duration]time.Duration{
+		0: time.Minute, 10 * time.Second: time.Minute, 30 * time.Second: 2 * time.Minute, time.Hour: 5 * time.Minute,
+	} {
+		if got := p.pollTimeout(look); got != want {
+			t.Errorf("a poll that needs %v to observe must last %v, not %v", look, want, got)
+		}
 	}
 }

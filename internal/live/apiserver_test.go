@@ -2,62 +2,60 @@ package live
 
 import (
 	"encoding/json"
-	"net/http/httptest"
+	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-var (
-	orders = schema.GroupVersionResource{Group: "example.org", Version: "v1", Resource: "orders"}
-	queues = schema.GroupVersionResource{Group: "cloud.example.org", Version: "v1alpha1", Resource: "queues"}
-)
-
-// An apiServer answers over HTTP, so that requests are counted and have their real cost. It has
-// what this package uses: discovery, lists in pages, watches, merge patches and Events.
+// An apiServer answers the requests of clients in its bubble, so that requests are counted. It has
+// what this package uses: lists in pages, watches, merge patches and Events.
 type apiServer struct {
-	*httptest.Server
-
 	mu      sync.Mutex
 	changed *sync.Cond
 	version int
 	stores  map[schema.GroupVersionResource]*store
-	closed  bool
 	// counts are the numbers of requests, by verb and resource.
 	counts map[string]int
-	// refused are verbs and resources that are forbidden.
-	refused map[string]bool
 	// listed is called with the resource before a list is answered.
 	listed func(resource string)
-	// watched is called when a resource is watched. emptyWatches are resources whose watches end at
-	// once.
-	watched      func(resource string)
-	emptyWatches map[string]bool
-	// expired are resources whose next watch fails with an expired version.
-	expired map[string]bool
-	// shortWatches ends watches after their first events, and endingWatches ends them after a
-	// while.
-	shortWatches, endingWatches bool
-	// unanswered is the resource whose watches are not answered. waited is closed when the client
-	// has stopped waiting.
-	unanswered string
-	waited     chan struct{}
+	// watched is called when a resource is watched, and broken are those whose watches are not as
+	// usual.
+	watched func(resource string)
+	broken  map[string]watching
 	// patched is called before a patch is applied.
 	patched func()
-	// deletions are the kinds and names that were deleted, with the propagation policy.
-	deletions []string
 	// controllers is called with each changed object. It returns the object to store, or nil.
 	controllers func(u *unstructured.Unstructured) *unstructured.Unstructured
 }
+
+// watching is how the watches of a resource are not as usual.
+type watching int
+
+const (
+	// empty watches end at once, short ones after their first events, and ending ones after a while.
+	empty watching = iota + 1
+	short
+	ending
+	// The next watch of an expired resource fails with an expired version.
+	expired
+	// unanswered watches have no answer, and refused ones are forbidden.
+	unanswered
+	refused
+)
 
 // A store has the objects and the events of a resource.
 type store struct {
@@ -79,68 +77,56 @@ type stored struct {
 	encoded []byte
 }
 
-func newAPIServer(tb testing.TB) *apiServer {
-	tb.Helper()
-	s := &apiServer{
-		version: 1, stores: map[schema.GroupVersionResource]*store{}, counts: map[string]int{}, refused: map[string]bool{}, emptyWatches: map[string]bool{},
-		expired: map[string]bool{},
-	}
+func newAPIServer() *apiServer {
+	s := &apiServer{version: 1, stores: map[schema.GroupVersionResource]*store{}, counts: map[string]int{}}
 	s.changed = sync.NewCond(&s.mu)
 	for gvr, kind := range map[schema.GroupVersionResource]store{
 		xorders: {kind: xptest.LegacyKind}, orderclaims: {kind: xptest.ClaimKind, namespaced: true}, buckets: {kind: xptest.ManagedKind},
 		orders: {kind: xptest.ModernKind, namespaced: true}, queues: {kind: "Queue"},
 		revisions: {kind: "CompositionRevision"}, secrets: {kind: "Secret", namespaced: true}, events: {kind: "Event", namespaced: true},
-		deployments: {kind: "Deployment", namespaced: true},
-		{Group: xp.GroupAPIExtensions, Version: "v1", Resource: "compositeresourcedefinitions"}: {kind: "CompositeResourceDefinition"},
-		{Group: xp.GroupPackage, Version: "v1", Resource: "functions"}:                          {kind: "Function"},
-		{Group: xp.GroupPackage, Version: "v1", Resource: "functionrevisions"}:                  {kind: "FunctionRevision"},
-		{Group: xp.GroupAPIExtensions, Version: "v1beta1", Resource: "environmentconfigs"}:      {kind: "EnvironmentConfig"},
-		{Group: xp.GroupProtection, Version: "v1beta1", Resource: "usages"}:                     {kind: "Usage", namespaced: true},
-		{Group: xp.GroupProtection, Version: "v1beta1", Resource: "clusterusages"}:              {kind: "ClusterUsage"},
+		deployments: {kind: "Deployment", namespaced: true}, xrds: {kind: "CompositeResourceDefinition"}, functions: {kind: "Function"},
+		packages: {kind: "FunctionRevision"}, namespacedUsages: {kind: "Usage", namespaced: true},
+		{Group: xp.GroupAPIExtensions, Version: "v1beta1", Resource: "environmentconfigs"}: {kind: "EnvironmentConfig"},
+		{Group: xp.GroupProtection, Version: "v1beta1", Resource: "clusterusages"}:         {kind: "ClusterUsage"},
 	} {
 		kind.objects = map[string]stored{}
 		s.stores[gvr] = &kind
 	}
-	s.Server = httptest.NewUnstartedServer(s)
-	s.EnableHTTP2 = true
-	s.StartTLS()
-	tb.Cleanup(s.stop)
 
 	return s
-}
-
-// stop stops the server and all watches.
-func (s *apiServer) stop() {
-	s.mu.Lock()
-	s.closed = true
-	s.changed.Broadcast()
-	s.mu.Unlock()
-	s.CloseClientConnections()
-	s.Close()
 }
 
 // connect returns a Cluster with its own caches, as a new process has.
 func (s *apiServer) connect(tb testing.TB) *Cluster {
 	tb.Helper()
-	c, err := connectTo(&rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
+	c, err := connectTo(&rest.Config{Host: "http://api.example.org", Transport: s})
 	if err != nil {
 		tb.Fatal(err)
 	}
+	kinds := &server{kinds: map[string][]metav1.APIResource{}}
+	for gvr, st := range s.stores {
+		kinds.serve(gvr.GroupVersion().String(), metav1.APIResource{Name: gvr.Resource, Kind: st.kind, Namespaced: st.namespaced})
+	}
+	c.discovery = kinds
 
 	return c
 }
 
-// put creates or replaces objects.
-func (s *apiServer) put(tb testing.TB, objects ...*unstructured.Unstructured) {
+// newAdopter returns an Adopter of a new process, whose watches end with the test.
+func newAdopter(tb testing.TB, s *apiServer) *Adopter {
 	tb.Helper()
+	a := NewAdopter(s.connect(tb), discardLog())
+	tb.Cleanup(a.forget)
+
+	return a
+}
+
+// put creates or replaces objects.
+func (s *apiServer) put(objects ...*unstructured.Unstructured) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, u := range objects {
-		st := s.storeOf(u)
-		if st == nil {
-			tb.Fatalf("the test server has no kind for %s", xp.String(u))
-		}
-		s.store(st, u)
+		s.store(s.storeOf(u), u)
 	}
 }
 
@@ -224,4 +210,51 @@ func (s *apiServer) all(gvr schema.GroupVersionResource) []*unstructured.Unstruc
 	}
 
 	return all
+}
+
+// composedEach is how many MRs each XR composes.
+const composedEach = 10
+
+// platformOf returns the XRD and the revision of an XR.
+func platformOf(xr *unstructured.Unstructured) []*unstructured.Unstructured {
+	return []*unstructured.Unstructured{
+		xptest.XRD("xorders.example.org", xptest.Field("example.org", "spec", "group"), xptest.Field(map[string]any{"kind": xptest.LegacyKind}, "spec", "names"),
+			xptest.Field([]any{map[string]any{"type": xp.ConditionEstablished, "status": "True"}}, "status", "conditions")),
+		restored(xptest.Revision(xptest.RevisionName, xr)),
+	}
+}
+
+// putHeldXRs puts held XRs with composed resources into a server, and returns the first. since is
+// when they were held.
+func (s *apiServer) putHeldXRs(xrs int, since time.Time) *unstructured.Unstructured {
+	s.put(platformOf(xptest.XR("x"))...)
+	for n := range xrs {
+		x := xptest.XR(fmt.Sprintf("x%05d", n))
+		composed := make([]*unstructured.Unstructured, 0, composedEach)
+		for m := range composedEach {
+			composed = append(composed, xptest.MR(fmt.Sprintf("%s-%d", x.GetName(), m), xptest.ControlledBy(x), xptest.Reconciled()))
+		}
+		at := since.UTC().Format(time.RFC3339)
+		s.put(xptest.With(held(xptest.With(x, xptest.Refs(composed...)), adoption.Hold{Since: at}), created(at)))
+		for _, u := range composed {
+			s.put(restored(u))
+		}
+	}
+
+	return xptest.XR("x00000")
+}
+
+// countRequests returns the lists of the resource that was listed most, and all writes.
+func countRequests(asked map[string]int) (most, writes int) {
+	for what, n := range asked {
+		verb, _, _ := strings.Cut(what, " ")
+		switch verb {
+		case "list":
+			most = max(most, n)
+		case "patch", "create":
+			writes += n
+		}
+	}
+
+	return most, writes
 }

@@ -1,11 +1,12 @@
 package live
 
 import (
-	"context"
 	"errors"
-	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,209 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
 var errDown = errors.New("the API server is on holiday")
-
-func TestResource(t *testing.T) {
-	s := newServer()
-	c := s.cluster()
-	for range 3 {
-		gvr, namespaced, err := c.Resource(schema.FromAPIVersionAndKind(xptest.LegacyVersion, xptest.ClaimKind))
-		if err != nil || gvr != orderclaims || !namespaced {
-			t.Errorf("OrderClaim: got %v, %v, %v", gvr, namespaced, err)
-		}
-	}
-	gvr, namespaced, err := c.Resource(schema.FromAPIVersionAndKind(xptest.LegacyVersion, xptest.LegacyKind))
-	if err != nil || gvr != xorders || namespaced {
-		t.Errorf("a subresource has the kind of its resource and is another resource: got %v, %v, %v", gvr, namespaced, err)
-	}
-	if diff := cmp.Diff([]string{xptest.LegacyVersion}, s.kindReads); diff != "" {
-		t.Errorf("one request for each group and version is enough: -want, +requested:\n%s", diff)
-	}
-}
-
-func TestResourceThatComesLater(t *testing.T) {
-	s := newServer()
-	c := s.cluster()
-	now := time.Now()
-	c.now = func() time.Time { return now }
-	for _, gvk := range []schema.GroupVersionKind{
-		{Group: "new.org", Version: "v1", Kind: "New"}, {Group: "example.org", Version: "v1alpha1", Kind: "New"},
-	} {
-		if _, _, err := c.Resource(gvk); !meta.IsNoMatchError(err) {
-			t.Errorf("%s is not served yet; got error %v", gvk, err)
-		}
-		gv := gvk.GroupVersion().String()
-		s.kinds[gv] = append(s.kinds[gv], metav1.APIResource{Name: "news", Kind: "New"})
-		now = now.Add(unservedTTL)
-		if gvr, _, err := c.Resource(gvk); err != nil || gvr.Resource != "news" {
-			t.Errorf("a restore can bring a CRD; got %v, %v", gvr, err)
-		}
-	}
-}
-
-// A tenant's references can name any number of kinds that don't exist, and a backup or restore
-// reads them again and again.
-func TestResourceOfUnknownKinds(t *testing.T) {
-	cases := map[string]struct {
-		reason string
-		kind   func(n int) schema.GroupVersionKind
-		want   []string
-	}{
-		"Groups": {
-			reason: "The list of groups lacks the group, so no further request is needed.",
-			kind: func(n int) schema.GroupVersionKind {
-				return schema.GroupVersionKind{Group: fmt.Sprintf("g%d.org", n), Version: "v1", Kind: "K"}
-			},
-		},
-		"Versions": {
-			reason: "The list of groups lacks the version, so no further request is needed.",
-			kind: func(n int) schema.GroupVersionKind {
-				return schema.GroupVersionKind{Group: "example.org", Version: fmt.Sprint("v", n), Kind: "K"}
-			},
-		},
-		"Core": {
-			reason: "The core group has one version.",
-			kind: func(n int) schema.GroupVersionKind {
-				return schema.GroupVersionKind{Version: fmt.Sprint("v", n+2), Kind: "K"}
-			},
-		},
-		"Kinds": {
-			reason: "The list of a group and version has all its kinds.", want: []string{xptest.LegacyVersion},
-			kind: func(n int) schema.GroupVersionKind {
-				return schema.FromAPIVersionAndKind(xptest.LegacyVersion, fmt.Sprint("K", n))
-			},
-		},
-		"CoreKinds": {
-			reason: "The list of the core group has all its kinds.", want: []string{"v1"},
-			kind: func(n int) schema.GroupVersionKind {
-				return schema.GroupVersionKind{Version: "v1", Kind: fmt.Sprint("K", n)}
-			},
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			s := newServer()
-			c := s.cluster()
-			now := time.Now()
-			c.now = func() time.Time { return now }
-			for n := range 1000 {
-				if _, _, err := c.Resource(tc.kind(n)); !meta.IsNoMatchError(err) {
-					t.Fatalf("no group serves %v; got error %v", tc.kind(n), err)
-				}
-			}
-			if diff := cmp.Diff(tc.want, s.kindReads); s.groupReads > 1 || diff != "" {
-				t.Errorf("%s\nrequested the groups %d times; -want, +requested:\n%s", tc.reason, s.groupReads, diff)
-			}
-			if len(c.silent) > 0 || len(c.kinds) > len(tc.want) {
-				t.Errorf("the cache grows with the names in the backup: %v, %v", c.silent, c.kinds)
-			}
-			now = now.Add(unservedTTL)
-			for n := range 1000 {
-				_, _, _ = c.Resource(tc.kind(n)) // The number of requests matters.
-			}
-			if s.groupReads > 2 || len(s.kindReads) > 2*len(tc.want) {
-				t.Errorf("%s\nit must ask once more later; requested the groups %d times, and %v", tc.reason, s.groupReads, s.kindReads)
-			}
-		})
-	}
-}
-
-// A group is not missing because its server does not answer.
-func TestResourceOfAGroupThatDoesNotAnswer(t *testing.T) {
-	s := newServer()
-	s.undiscoverable = map[string]error{xptest.ManagedVersion: errDown}
-	c := s.cluster()
-	gvk := schema.FromAPIVersionAndKind(xptest.ManagedVersion, xptest.ManagedKind)
-	for range 2 {
-		if _, _, err := c.Resource(gvk); !errors.Is(err, errDown) || meta.IsNoMatchError(err) {
-			t.Errorf("got error %v", err)
-		}
-	}
-	s.undiscoverable = nil
-	if _, _, err := c.Resource(gvk); err != nil {
-		t.Errorf("a failure must not be cached; got %v", err)
-	}
-}
-
-func TestResourceWhileTheServerIsDown(t *testing.T) {
-	s := newServer()
-	s.discoveryErr = errDown
-	c := s.cluster()
-	gvk := schema.FromAPIVersionAndKind(xptest.LegacyVersion, xptest.LegacyKind)
-	if _, _, err := c.Resource(gvk); !errors.Is(err, errDown) || meta.IsNoMatchError(err) {
-		t.Errorf("a failed discovery must differ from a kind that is not served; got error %v", err)
-	}
-	s.discoveryErr = nil
-	if _, _, err := c.Resource(gvk); err != nil {
-		t.Errorf("a failure must not be cached; got %v", err)
-	}
-}
-
-// A tenant can write any API version into a ref. An error would stop the adoption of all observed
-// XRs, and the version must not change the path of a request.
-func TestResourceOfMalformedAPIVersions(t *testing.T) {
-	s := newServer()
-	c := s.cluster()
-	for _, apiVersion := range []string{
-		"", "a/b/c", ".", "..", "../metrics", "a/..", "../..", "a?b/v1", "a b/v1", "%2e%2e/v1",
-		"A/v1", "a/V 1", "/", "/v1", "v1/", "\x00",
-	} {
-		if _, _, err := c.Resource(schema.FromAPIVersionAndKind(apiVersion, "K")); !meta.IsNoMatchError(err) {
-			t.Errorf("no group serves %q; got error %v", apiVersion, err)
-		}
-	}
-	for _, asked := range s.kindReads {
-		if strings.Contains(asked, "..") || asked == "." || asked == "" {
-			t.Errorf("requested %q", asked)
-		}
-	}
-}
-
-func TestServed(t *testing.T) {
-	s := newServer()
-	legacy := xp.UsageKinds()[2]
-	s.kinds[legacy.Group+"/v1beta1"] = []metav1.APIResource{{Name: "usages", Kind: legacy.Kind}}
-	c := s.cluster()
-	bucket := gvkOf(xptest.MR("b"))
-	for range 3 {
-		if gvk, ok, err := c.Served(bucket.GroupKind()); err != nil || !ok || gvk != bucket {
-			t.Errorf("a kind is served in the preferred version of its group; got %v, %v, %v", gvk, ok, err)
-		}
-	}
-	if gvk, ok, err := c.Served(legacy); err != nil || !ok || gvk.Version != "v1beta1" {
-		t.Errorf("a kind is served in another version if the preferred one lacks it; got %v, %v, %v", gvk, ok, err)
-	}
-	for _, gk := range []schema.GroupKind{{Group: bucket.Group, Kind: "ProviderConfig"}, {Group: "gone.org", Kind: "Gone"}} {
-		if _, ok, err := c.Served(gk); ok || err != nil {
-			t.Errorf("%s is not served; got %v, %v", gk, ok, err)
-		}
-	}
-	if s.groupReads != 1 {
-		t.Errorf("each MR of a backup asks for its kind, but the groups stay the same; requested them %d times", s.groupReads)
-	}
-	s.discoveryErr = errDown
-	if _, ok, err := c.Served(schema.GroupKind{Group: "example.org", Kind: "XOrder"}); ok || !errors.Is(err, errDown) {
-		t.Errorf("a failed discovery must differ from a kind that is not served; got %v, %v", ok, err)
-	}
-	c = s.cluster()
-	if _, ok, err := c.Served(bucket.GroupKind()); ok || !errors.Is(err, errDown) {
-		t.Errorf("a failed list of groups must differ too; got %v, %v", ok, err)
-	}
-	s.discoveryErr = nil
-	if _, ok, err := c.Served(bucket.GroupKind()); !ok || err != nil {
-		t.Errorf("a failure must not be cached; got %v, %v", ok, err)
-	}
-	delete(s.kinds, xptest.LegacyVersion)
-	if _, ok, err := c.Served(schema.GroupKind{Group: "example.org", Kind: "XOrder"}); ok || err != nil {
-		t.Errorf("a group that went away serves nothing; got %v, %v", ok, err)
-	}
-}
 
 func TestConnect(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "config")
@@ -226,115 +32,232 @@ func TestConnect(t *testing.T) {
 	if _, err := Connect("", ""); err == nil {
 		t.Error("outside of a cluster and without KUBECONFIG there is no API server")
 	}
-	for name, tc := range map[string]struct{ cluster, want string }{
-		"Fine":   {cluster: "server: https://127.0.0.1:1"},
-		"Broken": {cluster: "server: https://127.0.0.1:1, certificate-authority-data: eA==", want: "cannot make a client for the API server: "},
+	for cluster, want := range map[string]string{
+		"server: https://127.0.0.1:1":                                   "",
+		"server: https://127.0.0.1:1, certificate-authority-data: eA==": "cannot make a client for the API server: ",
 	} {
-		document := `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}], clusters: [{name: c, cluster: {` + tc.cluster + `}}]}`
-		if err := os.WriteFile(config, []byte(document), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		document := `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}], clusters: [{name: c, cluster: {` + cluster + `}}]}`
+		must(t, os.WriteFile(config, []byte(document), 0o600))
 		c, err := Connect("", "")
-		if (err == nil) != (tc.want == "") || err != nil && !strings.HasPrefix(err.Error(), tc.want) || (c == nil) != (err != nil) {
-			t.Errorf("%s: got %v, error %v, want %q", name, c, err, tc.want)
+		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) || (c == nil) != (err != nil) {
+			t.Errorf("%s: got %v, error %v, want %q", cluster, c, err, want)
 		}
 	}
 }
 
-func TestPatchErrors(t *testing.T) {
-	s := newServer(xptest.XR("x"))
-	if _, err := s.cluster().Patch(context.Background(), xptest.Object("gone.org/v1", "Gone", "", "g"), map[string]any{}); !meta.IsNoMatchError(err) {
-		t.Errorf("an object of a kind that is not served can't be patched; got error %v", err)
-	}
-	s.failOn("patch", "xorders", 1, errDown)
-	_, err := s.cluster().Patch(context.Background(), xptest.XR("x"), map[string]any{})
-	if !errors.Is(err, errDown) || !strings.HasPrefix(err.Error(), "cannot patch XOrder x: ") {
-		t.Errorf("got error %v", err)
-	}
-}
-
+// A user can write any name and kind into a reference. An invalid one is not found: an error would
+// keep the object with the reference out of a backup or restore.
 func TestGet(t *testing.T) {
 	x, claim := xptest.XR("x"), xptest.Claim("o")
-	c := newServer(x, claim).cluster()
-	cases := map[string]struct {
+	secret := func(namespace, name string) xp.Ref {
+		return xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: name}
+	}
+	type args struct {
 		reason string
 		ref    xp.Ref
 		want   *unstructured.Unstructured
 		check  func(error) bool
-	}{
+		// asks is set if the API server is asked although there is no such object.
+		asks bool
+	}
+	each(t, map[string]args{
 		"Cluster":    {reason: "The cluster-scoped object exists.", ref: xp.RefTo(x), want: x},
 		"Namespaced": {reason: "The namespaced object exists.", ref: xp.RefTo(claim), want: claim},
-		"Reaching": {
-			reason: "A ref to a cluster-scoped object can have a namespace, which has no effect.",
-			ref:    xp.Ref{APIVersion: xptest.LegacyVersion, Kind: xptest.LegacyKind, Namespace: "team-a", Name: "x"}, want: x,
-		},
-		"Absent":    {reason: "The object does not exist.", ref: xp.RefTo(xptest.XR("y")), check: apierrors.IsNotFound},
-		"Elsewhere": {reason: "The object does not exist in this namespace.", ref: xp.RefTo(xptest.Claim("o", xptest.In("team-b"))), check: apierrors.IsNotFound},
-		"Unserved":  {reason: "The kind is not served.", ref: xp.Ref{APIVersion: "v1", Kind: "Nothing", Name: "n"}, check: meta.IsNoMatchError},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got, err := c.Get(context.Background(), tc.ref)
-			if tc.check != nil {
-				if !tc.check(err) {
-					t.Errorf("%s\ngot %v, error %v", tc.reason, got, err)
-				}
+		"Reaching":   {reason: "A ref to a cluster-scoped object can have a namespace.", ref: xp.RefTo(xptest.XR("x", xptest.In("team-a"))), want: x},
+		"Absent":     {reason: "The object does not exist.", ref: xp.RefTo(xptest.XR("y")), check: apierrors.IsNotFound, asks: true},
+		"Elsewhere":  {reason: "The object does not exist in this namespace.", ref: xp.RefTo(xptest.Claim("o", xptest.In("team-b"))), check: apierrors.IsNotFound, asks: true},
+		"Unserved":   {reason: "The kind is not served.", ref: xp.Ref{APIVersion: "v1", Kind: "Nothing", Name: "n"}, check: meta.IsNoMatchError},
+		"Path":       {reason: "A name can be a path.", ref: secret("team-a", "../team-b/password"), check: apierrors.IsNotFound},
+		"Escape":     {reason: "A name can be escaped.", ref: secret("team-a", "a%2fb"), check: apierrors.IsNotFound},
+		"NoName":     {reason: "Without a name all objects would be read.", ref: secret("team-a", ""), check: apierrors.IsNotFound},
+		"Namespace":  {reason: "A namespace can be a path.", ref: secret("..", "s"), check: apierrors.IsNotFound},
+		"Unread":     {reason: "A kind can be one that is only created.", ref: xp.Ref{APIVersion: "v1", Kind: "Binding", Namespace: "team-a", Name: "b"}, check: apierrors.IsNotFound, asks: true},
+	}, func(t *testing.T, tc args) {
+		s := newServer(x, claim).serve("v1", metav1.APIResource{Name: "bindings", Kind: "Binding", Namespaced: true})
+		s.failOn("get", "bindings", 9, apierrors.NewMethodNotSupported(buckets.GroupResource(), "get"))
+		c := s.cluster()
+		got, err := c.Get(t.Context(), tc.ref)
+		if tc.check == nil {
+			must(t, err)
+			same(t, xptest.With(tc.want, xptest.Version("1")), got, tc.reason)
 
-				return
-			}
-			if diff := cmp.Diff(xptest.With(tc.want, xptest.Version("1")), got); err != nil || diff != "" {
-				t.Errorf("%s\nerror %v, -want, +got:\n%s", tc.reason, err, diff)
-			}
-		})
-	}
+			return
+		}
+		_, ownerErr := c.Owner(t.Context(), metav1.OwnerReference{APIVersion: tc.ref.APIVersion, Kind: tc.ref.Kind, Name: tc.ref.Name}, tc.ref.Namespace)
+		if !tc.check(err) || !tc.check(ownerErr) || len(s.requests("get")) > 0 != tc.asks {
+			t.Errorf("%s\ngot %v, error %v, of the owner %v, and requested %v", tc.reason, got, err, ownerErr, s.requests("get"))
+		}
+	})
 }
 
 // Now needs the right to list a kind, and not the right to get it.
 func TestNow(t *testing.T) {
-	s := newAPIServer(t)
-	s.put(t, xptest.MR("a"), xptest.MR("b"))
-	s.refused["get buckets"] = true
-	c := s.connect(t)
-	u, err := c.Now(t.Context(), xp.RefTo(xptest.MR("b")))
-	if err != nil || u.GetName() != "b" || u.GetResourceVersion() == "" {
-		t.Errorf("got %v, error %v", u, err)
-	}
-	s.put(t, xptest.XR("x"))
-	reaching := xp.RefTo(xptest.XR("x"))
-	reaching.Namespace = "team-a"
-	if u, err := c.Now(t.Context(), reaching); err != nil || u.GetName() != "x" {
-		t.Errorf("a cluster-scoped object: %v, error %v", u, err)
-	}
-	if _, err := c.Now(t.Context(), xp.RefTo(xptest.MR("c"))); !apierrors.IsNotFound(err) {
-		t.Errorf("an object that does not exist: %v", err)
-	}
-	if _, err := c.Now(t.Context(), xp.Ref{APIVersion: "nobody.example.org/v1", Kind: "Thing", Name: "t"}); !meta.IsNoMatchError(err) {
-		t.Errorf("an object of a kind that is not served: %v", err)
-	}
-	if asked := s.takeRequests(); asked["list one of buckets"] != 2 || asked["list buckets"] != 0 {
-		t.Errorf("it must request one object: %v", asked)
+	bubble(t, func(t *testing.T) {
+		s := newAPIServer()
+		s.put(xptest.MR("a"), xptest.MR("b"), xptest.XR("x"))
+		c := s.connect(t)
+		for _, r := range []xp.Ref{xp.RefTo(xptest.MR("b")), xp.RefTo(xptest.XR("x", xptest.In("team-a")))} {
+			if u, err := c.Now(t.Context(), r); err != nil || u.GetName() != r.Name || u.GetResourceVersion() == "" {
+				t.Errorf("got %v, error %v", u, err)
+			}
+		}
+		if _, err := c.Now(t.Context(), xp.RefTo(xptest.MR("c"))); !apierrors.IsNotFound(err) {
+			t.Errorf("an object that does not exist: %v", err)
+		}
+		if _, err := c.Now(t.Context(), xp.Ref{APIVersion: "nobody.example.org/v1", Kind: "Thing", Name: "t"}); !meta.IsNoMatchError(err) {
+			t.Errorf("an object of a kind that is not served: %v", err)
+		}
+		if asked := s.takeRequests(); asked["list one of buckets"] != 2 || asked["list buckets"] != 0 || asked["get buckets"] != 0 {
+			t.Errorf("it must request one object: %v", asked)
+		}
+	})
+}
+
+// The API server tells its time with each answer, in whole seconds.
+func TestServerTime(t *testing.T) {
+	own := time.Date(2026, 1, 2, 3, 4, 5, 600e6, time.UTC)
+	for ahead, want := range map[time.Duration]time.Duration{
+		0: 0, time.Second: 0, // A difference that small can't be measured.
+		5 * time.Minute: 5 * time.Minute, -5 * time.Minute: -5 * time.Minute,
+	} {
+		c := NewCluster(nil, nil)
+		c.clock.set(own.Add(ahead).Truncate(time.Second), own)
+		if off := c.ServerTime(own).Sub(own) - want; off.Abs() > time.Second {
+			t.Errorf("%s ahead: it is off by %s", ahead, off)
+		}
 	}
 }
 
-func TestWarn(t *testing.T) {
-	s := newServer()
-	for namespace, u := range map[string]*unstructured.Unstructured{"default": xptest.XR("x"), "team-a": xptest.Claim("o")} {
-		if err := s.cluster().Warn(context.Background(), u, "Why", "because"); err != nil {
-			t.Fatal(err)
-		}
-		list, err := s.Resource(events).Namespace(namespace).List(context.Background(), metav1.ListOptions{})
-		if err != nil || len(list.Items) != 1 {
-			t.Fatalf("%v in %s: %v", list, namespace, err)
-		}
-		want := map[string]any{
-			"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "namespace": u.GetNamespace(), "name": u.GetName(), "uid": string(u.GetUID()),
-		}
-		if diff := cmp.Diff(any(want), list.Items[0].Object["involvedObject"]); diff != "" {
-			t.Errorf("the Event must reference the object: -want, +got:\n%s", diff)
+// The clock reads the Date of each answer, and keeps the last one when there is none.
+func TestClockReadsAnswers(t *testing.T) {
+	date := time.Now().Add(-5 * time.Minute).UTC().Format(http.TimeFormat)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header()["Date"] = []string{date} }))
+	defer s.Close()
+	c := &clock{}
+	for _, next := range []string{date, "", "yesterday"} {
+		date = next
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL, http.NoBody)
+		must(t, err)
+		a, err := c.wrap(http.DefaultTransport).RoundTrip(r)
+		must(t, err)
+		_ = a.Body.Close()
+		if behind := time.Until(c.of(time.Now())); behind > -4*time.Minute || behind < -6*time.Minute {
+			t.Errorf("after the Date %q the server's clock must be five minutes behind; got %s", next, behind)
 		}
 	}
-	s.failOn("create", "events", 1, errDown)
-	if err := s.cluster().Warn(context.Background(), xptest.XR("x"), "Why", "because"); !errors.Is(err, errDown) {
-		t.Errorf("got error %v", err)
+}
+
+func TestComposing(t *testing.T) {
+	x, of := xptest.XR("x", xptest.Refs(xptest.MR("b"))), xptest.Field("other", "spec", "compositionRef", "name")
+	s := newServer(x, xptest.XR("waits"), xptest.XR("others", xptest.Refs(xptest.MR("b")), of))
+	got, err := s.cluster().Composing(t.Context(), adoption.Unverified, x.GroupVersionKind(), xptest.CompositionName)
+	must(t, err)
+	same(t, []xp.Ref{xp.RefTo(x)}, got, "only an XR that has composed something can lose it")
+	s.failOn("list", "xorders", 1, errDown)
+	if _, err := s.cluster().Composing(t.Context(), adoption.Unverified, x.GroupVersionKind(), xptest.CompositionName); !errors.Is(err, errDown) {
+		t.Errorf("without an answer it is unknown which XRs there are: %v", err)
+	}
+}
+
+// A released object may be gone, with its kind, when its state is read. Without a namespace all
+// others are read too.
+func TestReadOfWhatIsGone(t *testing.T) {
+	near, far, gone, goneFar := xptest.Claim("near"), xptest.Claim("far", xptest.In("team-b")), xptest.Claim("gone"), xptest.Claim("gone", xptest.In("team-b"))
+	unserved, unservedFar := xptest.Object("gone.example.org/v1", "Gone", "team-a", "g"), xptest.Object("gone.example.org/v1", "Gone", "team-b", "g")
+	for _, namespace := range []string{"", "team-a"} {
+		all, err := newServer(near, far).cluster().Read(t.Context(), refsOf([]*unstructured.Unstructured{unserved, unservedFar, near, far, gone, goneFar}), namespace)
+		must(t, err)
+		if len(all) != 2 || all[xp.RefTo(near).ID()] == nil || all[xp.RefTo(far).ID()] == nil {
+			t.Errorf("read from %q: got %v", namespace, all)
+		}
+	}
+}
+
+// settings returns a ConfigMap of settings.
+func settings(name string, o ...xptest.Option) *unstructured.Unstructured {
+	return xptest.Object("v1", "ConfigMap", "velero", name, append([]xptest.Option{
+		xptest.Labelled("velero.io/plugin-config", ""), xptest.Labelled("velero.crossplane.io/settings", ""), xptest.JSON(`{"data":{"clone":"new"}}`),
+	}, o...)...)
+}
+
+func TestSettings(t *testing.T) {
+	type args struct {
+		reason  string
+		objects []*unstructured.Unstructured
+		want    map[string]string
+		err     string
+	}
+	each(t, map[string]args{
+		"None": {reason: "A user needs no settings."},
+		"One":  {reason: "The ConfigMap has the settings.", objects: []*unstructured.Unstructured{settings("s")}, want: map[string]string{"clone": "new"}},
+		"Others": {
+			reason: "A ConfigMap of another plugin or of a tenant in another namespace has no settings.",
+			objects: []*unstructured.Unstructured{
+				settings("other", xptest.Without("metadata", "labels", "velero.crossplane.io/settings")),
+				settings("unlabelled", xptest.Without("metadata", "labels", "velero.io/plugin-config")), settings("s", xptest.In("team-a")),
+			},
+		},
+		"Two":       {reason: "The plugin would ignore one of two ConfigMaps.", objects: []*unstructured.Unstructured{settings("s"), settings("t")}, err: "cannot choose between the ConfigMaps s and t"},
+		"Empty":     {reason: "An empty ConfigMap sets nothing.", objects: []*unstructured.Unstructured{settings("s", xptest.Without("data"))}},
+		"Malformed": {reason: "Malformed settings must not count as the default.", objects: []*unstructured.Unstructured{settings("s", xptest.JSON(`{"data":{"clone":1}}`))}, err: "cannot read the ConfigMap velero/s: "},
+	}, func(t *testing.T, tc args) {
+		got, err := newServer(tc.objects...).cluster().Settings(t.Context(), "velero")
+		if diff := cmp.Diff(tc.want, got); diff != "" || (err != nil) != (tc.err != "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+			t.Errorf("%s %v\n-want, +got:\n%s", tc.reason, err, diff)
+		}
+	})
+}
+
+func TestRoots(t *testing.T) {
+	const claimA, claimB, xrA, xrB = "OrderClaim team-a/a", "OrderClaim team-b/b", "XOrder xa", "XOrder xb"
+	type args struct {
+		reason string
+		in     Places
+		// forbidden is a resource that may not be listed.
+		forbidden     string
+		want          []string
+		kinds, unread int
+	}
+	each(t, map[string]args{
+		"Everywhere": {reason: "The scope has claims and XRs, and nothing else.", want: []string{claimA, claimB, xrA, xrB}, kinds: 2},
+		"Namespace":  {reason: "A scope of one namespace has no cluster-scoped objects.", in: Places{Namespaces: []string{"team-a"}}, want: []string{claimA}, kinds: 1},
+		"Cluster":    {reason: "A name without a namespace asks for cluster-scoped objects only.", in: Places{Cluster: true}, want: []string{xrA, xrB}, kinds: 1},
+		"Mixed":      {reason: "A scope can have namespaces and cluster-scoped objects.", in: Places{Namespaces: []string{"team-b"}, Cluster: true}, want: []string{claimB, xrA, xrB}, kinds: 2},
+		"Forbidden":  {reason: "A kind without read access does not hide the others.", forbidden: "xorders", want: []string{claimA, claimB}, kinds: 1, unread: 1},
+	}, func(t *testing.T, tc args) {
+		s := surveyed(append(claimed("team-a", "a"), claimed("team-b", "b")...)...)
+		if tc.forbidden != "" {
+			forbid(s, tc.forbidden)
+		}
+		got, err := s.cluster().Roots(t.Context(), tc.in, "")
+		must(t, err)
+		if diff := cmp.Diff(tc.want, namesOf(got.Objects)); diff != "" || got.Kinds != tc.kinds || len(got.Unread) != tc.unread {
+			t.Errorf("%s\n-want, +got:\n%s%+v", tc.reason, diff, got)
+		}
+	})
+}
+
+// namesOf returns the sorted kinds and names of objects.
+func namesOf(objects []*unstructured.Unstructured) (names []string) {
+	for _, u := range objects {
+		names = append(names, xp.String(u))
+	}
+	slices.Sort(names)
+
+	return names
+}
+
+func TestRestoreNamed(t *testing.T) {
+	failed := xptest.Object("velero.io/v1", "Restore", "velero", "monday",
+		xptest.JSON(`{"status":{"phase":"FailedValidation","errors":2,"warnings":3,"validationErrors":["no Backup","no Schedule"]}}`))
+	other := xptest.Object("velero.io/v1", "Restore", "velero", "tuesday", xptest.JSON(`{"status":{"phase":"Failed","failureReason":"Velero was restarted"}}`))
+	for name, want := range map[string]*report.Restore{
+		"monday":    {Name: "velero/monday", Phase: "FailedValidation", Errors: 2, Warnings: 3, Failure: "no Backup; no Schedule"},
+		"tuesday":   {Name: "velero/tuesday", Phase: "Failed", Failure: "Velero was restarted"},
+		"wednesday": nil,
+	} {
+		got, err := surveyed(failed, other).cluster().RestoreNamed(t.Context(), "velero", name)
+		must(t, err)
+		same(t, want, got, name+": Velero lists what is wrong, or has one reason")
 	}
 }

@@ -1,7 +1,6 @@
 package live
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,15 +12,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// without returns the Events without their messages.
-func without(told []string) []string {
+// withoutMessages returns Events without their messages.
+func withoutMessages(told []string) []string {
 	var short []string
 	for _, e := range told {
 		e, _, _ = strings.Cut(e, ": ")
@@ -33,162 +32,215 @@ func without(told []string) []string {
 
 // kubectl describe of an XR or claim shows each state once, however often it is polled.
 func TestAdoptWritesEvents(t *testing.T) {
-	objects, _, xr, _ := restoredTree()
-	s := newServer(objects...)
-	mr := s.get(t, buckets, "", "b")
-	_ = s.Tracker().Delete(buckets, "", "b")
-	simulateCrossplane(s)
-	adopt := func() {
-		t.Helper()
-		for range 2 {
-			if _, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); err != nil {
-				t.Fatal(err)
+	bubble(t, func(t *testing.T) {
+		objects, _, xr, _ := restoredTree()
+		s := newServer(objects...)
+		mr := s.get(t, buckets, "", "b")
+		_ = s.Tracker().Delete(buckets, "", "b")
+		simulateCrossplane(s)
+		for _, o := range [][]xptest.Option{nil, {xptest.Synced("False", "ReconcileError", "request 1 was refused")}, {xptest.Synced("False", "ReconcileError", "request 2 was refused")}, {}} {
+			if o != nil {
+				s.put(buckets, xptest.With(mr, o...))
+			}
+			for range 2 {
+				adopt(t, s, xr)
 			}
 		}
-	}
-	adopt()
-	s.put(buckets, xptest.With(mr, xptest.Synced("False", "ReconcileError", "request 1 was refused")))
-	adopt()
-	s.put(buckets, xptest.With(mr, xptest.Synced("False", "ReconcileError", "request 2 was refused")))
-	adopt()
-	s.put(buckets, mr)
-	adopt()
-	want := []string{
-		"Normal Held o", "Normal Held c", "Normal Held x", "Normal Released c", "Normal Waiting o", "Normal Waiting x",
-		"Normal Waiting o", "Normal Waiting x", "Normal Released o", "Normal Released x",
-	}
-	if diff := cmp.Diff(want, without(s.writtenEvents())); diff != "" {
-		t.Errorf("Events must follow the causes of waiting, not the messages of a provider: -want, +got:\n%s\n%s", diff, strings.Join(s.writtenEvents(), "\n"))
-	}
-}
-
-func TestAdoptReportsFailures(t *testing.T) {
-	copied, err := adoption.Put(xptest.XR("x"), adoption.Hold{Clone: "XOrder y", Reason: "it is a copy of XOrder y"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	x := xptest.XR("x")
-	if _, err := adoption.Put(x, *copied); err != nil {
-		t.Fatal(err)
-	}
-	s := newServer(x)
-	for range 2 {
-		if _, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(x)); err != nil {
-			t.Fatal(err)
+		want := []string{
+			"Normal Held o", "Normal Held c", "Normal Held x", "Normal Released c", "Normal Waiting o", "Normal Waiting x",
+			"Normal Waiting o", "Normal Waiting x", "Normal Released o", "Normal Released x",
 		}
-	}
-	if diff := cmp.Diff([]string{"Normal Held x", "Warning AdoptionStopped x"}, without(s.writtenEvents())); diff != "" {
-		t.Errorf("a failure must be reported once: -want, +got:\n%s", diff)
-	}
-	if h, err := adoption.HoldOf(s.get(t, xorders, "", "x")); err != nil || h.Reason != copied.Reason {
-		t.Errorf("the reason of the hold must stay: %+v, %v", h, err)
-	}
+		if diff := cmp.Diff(want, withoutMessages(s.writtenEvents())); diff != "" {
+			t.Errorf("Events must follow the causes of waiting, not the messages of a provider: -want, +got:\n%s\n%s", diff, strings.Join(s.writtenEvents(), "\n"))
+		}
+	})
 }
 
 // If there is no time for all notices, warnings come first, and no notice about a held object is
 // written twice.
 func TestAdoptReportsWithinTimeout(t *testing.T) {
-	const xrs, bad = 100, 3
-	now := time.Now().UTC().Format(time.RFC3339)
-	s := newAPIServer(t)
-	s.put(t, platformOf(xptest.XR("x"))...)
-	for n := range xrs {
-		x := xptest.With(restored(xptest.XR(fmt.Sprintf("x%02d", n))), xptest.Refs(xptest.MR("gone")), xptest.Field(now, "metadata", "creationTimestamp"))
-		hold := adoption.Hold{Restore: "velero/monday", Since: now}
-		if n >= xrs-bad {
-			hold.Clone = "XOrder y"
+	bubble(t, func(t *testing.T) {
+		const xrs, bad = 100, 3
+		s := newAPIServer()
+		s.put(platformOf(xptest.XR("x"))...)
+		for n := range xrs {
+			hold := adoption.Hold{Since: startAt}
+			if n >= xrs-bad {
+				hold.Clone = "XOrder y"
+			}
+			s.put(held(xptest.XR(fmt.Sprintf("x%02d", n), xptest.Refs(xptest.MR("gone")), created(startAt)), hold))
 		}
-		if _, err := adoption.Put(x, hold); err != nil {
-			t.Fatal(err)
-		}
-		s.put(t, x)
-	}
-	poll := func(telling time.Duration) map[string]int {
-		t.Helper()
-		a := newShortAdopter(t, s)
-		a.reportTimeout, a.writes = telling, 1
-		if _, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xptest.XR("x00"))); err != nil {
-			t.Fatal(err)
-		}
-		told := map[string]int{}
-		for _, e := range s.all(events) {
-			told[text(e, "reason")]++
-		}
+		poll := func(telling time.Duration) map[string]int {
+			a := newAdopter(t, s)
+			a.reportTimeout, a.writes = telling, 1
+			adoptWith(t, a, adoption.Unverified, xptest.XR("x00"))
+			told := map[string]int{}
+			for _, e := range s.all(events) {
+				told[text(e, "reason")]++
+			}
 
-		return told
-	}
-	if diff := cmp.Diff(map[string]int{adoption.EventHeld: xrs}, poll(-1)); diff != "" {
-		t.Errorf("the time is enough only for the Events about arrivals: -want, +got:\n%s", diff)
-	}
-	want := map[string]int{adoption.EventHeld: xrs, adoption.EventStopped: bad, adoption.EventWaiting: xrs - bad}
-	for range 2 {
-		if diff := cmp.Diff(want, poll(time.Minute)); diff != "" {
-			t.Errorf("each Event must be written once: -want, +got:\n%s", diff)
+			return told
 		}
-	}
-	told := map[string][]int{}
-	for _, e := range s.all(events) {
-		version, err := strconv.Atoi(e.GetResourceVersion())
-		if err != nil {
-			t.Fatal(err)
+		same(t, map[string]int{adoption.EventHeld: xrs}, poll(-1), "the time is enough only for the Events about arrivals")
+		want := map[string]int{adoption.EventHeld: xrs, adoption.EventStopped: bad, adoption.EventWaiting: xrs - bad}
+		for range 2 {
+			same(t, want, poll(time.Minute), "each Event must be written once")
 		}
-		told[text(e, "reason")] = append(told[text(e, "reason")], version)
-	}
-	if slices.Max(told[adoption.EventStopped]) > slices.Min(told[adoption.EventWaiting]) {
-		t.Errorf("Events that need a user must come first: %v", told)
-	}
+		told := map[string][]int{}
+		for _, e := range s.all(events) {
+			version, _ := strconv.Atoi(e.GetResourceVersion())
+			told[text(e, "reason")] = append(told[text(e, "reason")], version)
+		}
+		if slices.Max(told[adoption.EventStopped]) > slices.Min(told[adoption.EventWaiting]) {
+			t.Errorf("Events that need a user must come first: %v", told)
+		}
+	})
 }
 
-func text(u *unstructured.Unstructured, field string) string {
-	text, _, _ := unstructured.NestedString(u.Object, field)
+func text(u *unstructured.Unstructured, path ...string) string {
+	text, _, _ := unstructured.NestedString(u.Object, path...)
 
 	return text
 }
 
-// An adoption does not depend on Events.
-func TestAdoptGoesOnWithoutEvents(t *testing.T) {
-	objects, _, xr, _ := restoredTree()
-	s := newServer(objects...)
-	simulateCrossplane(s)
-	s.failOn("create", "events", 1<<30, errDown)
-	plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
-	if err != nil || !plans[xp.RefTo(xr).ID()].Done {
-		t.Errorf("got %+v, %v", plans, err)
-	}
+// An adoption does not depend on Events. A notice in a mark is not repeated if its Event was lost.
+// It is repeated if the mark could not be written.
+func TestAdoptWithoutEvents(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		objects, _, xr, _ := restoredTree()
+		s := newServer(objects...)
+		simulateCrossplane(s)
+		s.failOn("create", "events", 1<<30, errDown)
+		done(t, adopt(t, s, xr))
+		s = newServer(objects...)
+		s.failOn("patch", "*", 1<<30, errDown)
+		for range 2 {
+			adopt(t, s, xr)
+		}
+		if n := len(s.writtenEvents()); n != 6 {
+			t.Errorf("two processes must write Events for the three held objects, and none for an object without a mark: %v", s.writtenEvents())
+		}
+	})
 }
 
-// A notice in a mark is not repeated if its Event was lost. It is repeated if the mark could not be
-// written.
-func TestAdoptReportsUnmarkedAgain(t *testing.T) {
-	objects, _, xr, _ := restoredTree()
-	s := newServer(objects...)
-	s.failOn("patch", "*", 1<<30, errDown)
-	for range 2 {
-		if _, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); err != nil {
-			t.Fatal(err)
+func TestWarn(t *testing.T) {
+	long := xptest.XR(strings.Repeat("a", 63) + "." + strings.Repeat("b.", 95))
+	for namespace, u := range map[string]*unstructured.Unstructured{metav1.NamespaceDefault: long, "team-a": xptest.Claim("o")} {
+		s := newServer()
+		must(t, s.cluster().Warn(t.Context(), u, "Why", strings.Repeat("ä", 1024)+"\xff"))
+		list, err := s.Resource(events).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
+		if err != nil || len(list.Items) != 1 {
+			t.Fatal(list, err)
+		}
+		e := &list.Items[0]
+		want := map[string]any{
+			"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "namespace": u.GetNamespace(), "name": u.GetName(), "uid": string(u.GetUID()),
+		}
+		same(t, any(want), e.Object["involvedObject"], "the Event must reference the object")
+		if message := text(e, "message"); len(message) > 1024 || len(message) < 1000 || !utf8.ValidString(message) || !strings.HasSuffix(message, "ä…") {
+			t.Errorf("a long message must be cut; it has %d bytes: %s", len(message), message)
 		}
 	}
-	if n := len(s.writtenEvents()); n != 6 {
-		t.Errorf("two processes must write Events for the three held objects, and none for an object without a mark: %v", s.writtenEvents())
+}
+
+// versioned returns an object with a resourceVersion.
+func versioned(name, version string) *unstructured.Unstructured {
+	return xptest.XR(name, xptest.Version(version))
+}
+
+// A write comes back as an event, after the events of earlier versions. Only later events are
+// changes.
+func TestEventsAfterWrites(t *testing.T) {
+	type args struct {
+		reason string
+		// written is the version that was written, "" if none was.
+		written string
+		// batches are the resourceVersions of events that arrive together.
+		batches []string
+		want    []string
+	}
+	each(t, map[string]args{
+		"Foreign":   {reason: "The snapshot takes over a change of another writer.", batches: []string{"7"}, want: []string{"7"}},
+		"Last":      {reason: "Only the last of many changes counts.", batches: []string{"7 8 9"}, want: []string{"9"}},
+		"Older":     {reason: "An older version than the written one brings nothing new.", written: "8", batches: []string{"6", "7"}, want: []string{"8", "8"}},
+		"Own":       {reason: "The written version is known, and the later one is new.", written: "8", batches: []string{"7 8", "9"}, want: []string{"8", "9"}},
+		"Unchanged": {reason: "A write without a change sends no notice, so the snapshot must not wait for one.", written: "5", batches: []string{"6"}, want: []string{"6"}},
+		"Between":   {reason: "A version after the written one is new, even in the same batch.", written: "8", batches: []string{"7 8 9"}, want: []string{"9"}},
+	}, func(t *testing.T, tc args) {
+		o := newObserver(nil, adoption.Unverified, selector, nil)
+		in := &listing{collection: collection{GroupVersionKind: versioned("x", "").GroupVersionKind()}}
+		o.put(versioned("x", "5"))
+		version := func() string { return o.snapshot.Get(xp.RefTo(versioned("x", ""))).GetResourceVersion() }
+		if tc.written != "" {
+			o.putWritten(versioned("x", tc.written))
+		}
+		var got []string
+		for _, batch := range tc.batches {
+			for version := range strings.FieldsSeq(batch) {
+				o.events.add(watch.Modified, versioned("x", version), in)
+			}
+			before := version()
+			changed, ok := o.catchUp()
+			now := version()
+			if !ok || changed != (now != before) {
+				t.Errorf("%s complete: %t, changed: %t, from %s to %s", tc.reason, ok, changed, before, now)
+			}
+			got = append(got, now)
+		}
+		same(t, tc.want, got, tc.reason)
+	})
+}
+
+// The queue has one event for each object, however often it changes.
+func TestEventQueue(t *testing.T) {
+	f := newEventQueue()
+	labelled, all := &listing{}, &listing{}
+	for _, version := range []string{"1", "2"} {
+		for _, in := range []*listing{labelled, all} {
+			f.add(watch.Modified, versioned("x", version), in)
+		}
+	}
+	f.add(watch.Deleted, versioned("y", "3"), all)
+	if err := f.wait(t.Context(), 0, 0); err != nil {
+		t.Error(err)
+	}
+	notices, _, ok := f.drain()
+	var got [][]string
+	for at, h := range notices {
+		got = append(got, append([]string{string(h.event), at.id.Name}, h.versions...))
+	}
+	slices.SortFunc(got, func(a, b []string) int { return strings.Compare(a[1], b[1]) })
+	if diff := cmp.Diff([][]string{{"MODIFIED", "x", "1", "2"}, {"MODIFIED", "x", "1", "2"}, {"DELETED", "y", "3"}}, got); diff != "" || !ok {
+		t.Errorf("complete: %t\n-want, +got:\n%s", ok, diff)
+	}
+	f.markIncomplete()
+	if notices, _, ok := f.drain(); len(notices) > 0 || ok {
+		t.Errorf("the queue repeats the notices %v, or does not report the loss", notices)
 	}
 }
 
-func TestWarnCutsLongTexts(t *testing.T) {
-	u := xptest.XR(strings.Repeat("a", 63) + "." + strings.Repeat("b.", 95))
-	s := newServer(u)
-	if err := s.cluster().Warn(context.Background(), u, "Why", strings.Repeat("ä", 1024)+"\xff"); err != nil {
-		t.Fatal(err)
+// An object that was deleted while no watch was open must not count as existing.
+func TestRelisted(t *testing.T) {
+	gone, there, later := versioned("gone", "1"), versioned("there", "1"), versioned("later", "9")
+	elsewhere := xptest.With(versioned("elsewhere", "1"), xptest.Without("metadata", "labels"))
+	in := &listing{collection: collection{GroupVersionKind: gone.GroupVersionKind()}, options: metav1.ListOptions{LabelSelector: selector}}
+	o := newObserver(nil, adoption.Unverified, selector, nil)
+	for _, u := range []*unstructured.Unstructured{restored(gone), restored(there), elsewhere} {
+		o.put(u)
 	}
-	list, err := s.Resource(events).Namespace(metav1.NamespaceDefault).List(context.Background(), metav1.ListOptions{})
-	if err != nil || len(list.Items) != 1 {
-		t.Fatal(list, err)
+	for _, u := range []*unstructured.Unstructured{gone, there} {
+		o.events.add(watch.Modified, restored(u), in)
 	}
-	e := list.Items[0]
-	message, _ := e.Object["message"].(string)
-	if len(message) > 1024 || len(message) < 1000 || !utf8.ValidString(message) || !strings.HasSuffix(message, "ä…") {
-		t.Errorf("the message has %d bytes: %s", len(message), message)
+	o.events.relisted(in, map[xp.ID]bool{xp.RefTo(there).ID(): true})
+	o.events.add(watch.Added, restored(later), in)
+	o.events.add(watch.Modified, restored(versioned("there", "2")), in)
+	if !o.isCurrent() {
+		t.Error("the watch must be complete")
 	}
-	if problems := validation.IsDNS1123Subdomain(e.GetGenerateName() + "x"); len(problems) > 0 {
-		t.Errorf("%s: %v", e.GetGenerateName(), problems)
+	var got []string
+	for _, u := range o.snapshot.All(gone.GroupVersionKind().GroupKind(), nil) {
+		got = append(got, u.GetName()+" "+u.GetResourceVersion())
 	}
+	slices.Sort(got)
+	same(t, []string{"elsewhere 1", "later 9", "there 2"}, got, "what no list and no event has is gone")
 }

@@ -1,9 +1,11 @@
 package live
 
 import (
-	"context"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,7 +18,6 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -28,13 +29,11 @@ func TestPollsActOnEvents(t *testing.T) {
 	late := xptest.With(ready, xptest.Without("status"))
 	other := restored(xptest.MR("c", xptest.ControlledBy(x), xptest.Reconciled()))
 	xr := restored(xptest.XR("x", xptest.Refs(ready, other)))
-	cases := map[string]struct {
+	observed := func(s *apiServer) { s.put(ready) }
+	type args struct {
 		reason string
-		// refuse are watches that are forbidden, empty those that end at once, unanswered those
-		// without an answer, and expired those whose version has expired.
-		refuse, empty, unanswered, expired string
-		// short ends watches after their first events, and ending ends them after a while.
-		short, ending bool
+		// broken are the resources whose watches are not as usual, and how they are.
+		broken map[string]watching
 		// happens changes the cluster meanwhile.
 		happens func(s *apiServer)
 		// lists is how often XRs are listed at most, and done is set if the XR is adopted in the
@@ -42,233 +41,156 @@ func TestPollsActOnEvents(t *testing.T) {
 		lists int
 		done  bool
 		want  string
-		// events is how many Events report that something was left behind.
-		events int
-	}{
-		"Changed": {
-			reason: "The provider has observed the last MR.", lists: 1, done: true,
-			happens: func(s *apiServer) { s.put(t, ready) },
-		},
+	}
+	each(t, map[string]args{
+		"Changed": {reason: "The provider has observed the last MR.", lists: 1, done: true, happens: observed},
 		"Deleted": {
 			reason: "Crossplane must not reconcile an XR without its composed resources.", lists: 1, want: "Bucket c: it is not in the cluster",
-			happens: func(s *apiServer) { s.remove(other); s.put(t, ready) },
+			happens: func(s *apiServer) { s.remove(other); s.put(ready) },
 		},
 		"DeletedObserving": {
-			reason: "Its external resource is left behind, and the XR would compose another.", lists: 1, want: "[DeletedWhileObserved]", events: 1,
+			reason: "Its external resource is left behind, and the XR would compose another.", lists: 1, want: "[DeletedWhileObserved]",
 			happens: func(s *apiServer) {
-				gone := xptest.With(heldMR(other, adoption.Hold{Observes: true}), xptest.Without("metadata", "annotations", xp.AnnotationPaused), xptest.Deleting())
-				s.put(t, gone)
+				gone := xptest.With(held(other, adoption.Hold{Observes: true}), xptest.Without("metadata", "annotations", xp.AnnotationPaused), xptest.Deleting())
+				s.put(gone)
 				s.remove(gone)
-				s.put(t, ready)
+				s.put(ready)
 			},
 		},
 		"TakenAway": {
 			reason: "The composed resource has another controller now.", lists: 1, want: "Bucket c: its controller is XOrder y",
 			happens: func(s *apiServer) {
-				s.put(t, xptest.With(other, xptest.Without("metadata", "ownerReferences"), xptest.ControlledBy(xptest.XR("y"))))
-				s.put(t, ready)
+				s.put(xptest.With(other, xptest.Without("metadata", "ownerReferences"), xptest.ControlledBy(xptest.XR("y"))), ready)
 			},
 		},
 		"Unlabelled": {
 			reason: "A composed resource that has lost the restore's label still exists.", lists: 1, done: true,
 			happens: func(s *apiServer) {
-				s.put(t, ready)
-				s.put(t, xptest.With(other, xptest.Without("metadata", "labels", "velero.io/restore-name")))
+				s.put(ready, xptest.With(other, xptest.Without("metadata", "labels", "velero.io/restore-name")))
 			},
 		},
-		"Refused": {
-			reason: "Without the right to watch XRs the poll lists them again.", refuse: "xorders", lists: 100, done: true, happens: func(s *apiServer) { s.put(t, ready) },
-		},
-		"RefusedBelow": {
-			reason: "A change of a composed resource that can't be watched shows at the next poll.", refuse: "buckets", lists: 1, want: "Bucket b: its provider has not observed it yet [AwaitingProvider]",
-			happens: func(s *apiServer) { s.put(t, ready) },
-		},
-		"Broken": {
-			reason: "A list must find the changes that a broken watch missed.", empty: "xorders", lists: 100, done: true, happens: func(s *apiServer) { s.put(t, ready) },
-		},
-		"ShortWatches": {
-			reason: "A watch that ends after each event must lose nothing.", short: true, lists: 1, done: true,
-			happens: func(s *apiServer) { s.put(t, ready) },
-		},
+		"Refused":      {reason: "Without the right to watch XRs the poll lists them again.", broken: map[string]watching{"xorders": refused}, lists: 100, done: true, happens: observed},
+		"RefusedBelow": {reason: "What can't be watched shows at the next poll.", broken: map[string]watching{"buckets": refused}, lists: 1, want: "[AwaitingProvider]", happens: observed},
+		"Broken":       {reason: "A list must find the changes that a broken watch missed.", broken: map[string]watching{"xorders": empty}, lists: 100, done: true, happens: observed},
+		"BrokenBelow":  {reason: "The server of a kind that a tenant's ref names may be broken.", broken: map[string]watching{"buckets": empty}, lists: 1, want: "[AwaitingProvider]", happens: observed},
+		"Short":        {reason: "A watch that ends after each event must lose nothing.", broken: map[string]watching{"xorders": short, "buckets": short}, lists: 1, done: true, happens: observed},
 		"Ending": {
-			reason: "Watches end after a while, with or without events.", ending: true, lists: 1, done: true,
-			happens: func(s *apiServer) { time.AfterFunc(2*shortWatch, func() { s.put(t, ready) }) },
+			reason: "Watches end after a while, with or without events.", broken: map[string]watching{"xorders": ending, "buckets": ending}, lists: 1, done: true,
+			happens: func(s *apiServer) { time.AfterFunc(2*shortWatch, func() { s.put(ready) }) },
 		},
-		"BrokenBelow": {
-			reason: "The server of a kind that a tenant's ref names may be broken.", empty: "buckets", lists: 1, want: "Bucket b: its provider has not observed it yet [AwaitingProvider]",
-			happens: func(s *apiServer) { s.put(t, ready) },
-		},
-		"Expired": {
-			reason: "After an expired watch the poll lists XRs again.", expired: "xorders", lists: 100, done: true, happens: func(s *apiServer) { s.put(t, ready) },
-		},
-		"ExpiredBelow": {
-			reason: "After an expired watch the poll lists composed resources and watches them again.", expired: "buckets", lists: 1, done: true,
-			happens: func(s *apiServer) { s.put(t, ready) },
-		},
-		"SilentBelow": {
-			reason: "A watch may stay silent for half a minute.", unanswered: "buckets", lists: 1, want: "Bucket b: its provider has not observed it yet [AwaitingProvider]",
-			happens: func(s *apiServer) { s.put(t, ready) },
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			s := newAPIServer(t)
-			s.controllers = reconcileAtOnce
-			s.unanswered, s.waited, s.shortWatches, s.endingWatches = tc.unanswered, make(chan struct{}), tc.short, tc.ending
-			s.put(t, append(platformOf(xr), xr, late, other)...)
-			s.refused["watch "+tc.refuse], s.emptyWatches[tc.empty] = true, true
-			s.expired[tc.expired] = true
-			var once sync.Once
-			s.watched = func(resource string) {
-				if resource == "xorders" {
-					once.Do(func() { tc.happens(s) })
-				}
+		"Expired":      {reason: "After an expired watch the poll lists XRs again.", broken: map[string]watching{"xorders": expired}, lists: 100, done: true, happens: observed},
+		"ExpiredBelow": {reason: "After an expired watch the poll lists and watches composed resources again.", broken: map[string]watching{"buckets": expired}, lists: 1, done: true, happens: observed},
+		"SilentBelow":  {reason: "A watch may stay silent for half a minute.", broken: map[string]watching{"buckets": unanswered}, lists: 1, want: "[AwaitingProvider]", happens: observed},
+	}, func(t *testing.T, tc args) {
+		s := newAPIServer()
+		s.controllers, s.broken = reconcileAtOnce, maps.Clone(tc.broken)
+		s.put(append(platformOf(xr), xr, late, other)...)
+		happens := sync.OnceFunc(func() { tc.happens(s) })
+		s.watched = func(resource string) {
+			if resource == "xorders" {
+				happens()
 			}
-			if tc.refuse == "xorders" {
-				s.watched = nil
-				defer time.AfterFunc(50*time.Millisecond, func() { tc.happens(s) }).Stop()
-			}
-			a := newShortAdopter(t, s)
-			a.firstWait, a.patience = time.Second, time.Second
-			if tc.ending {
-				a.firstWait = time.Minute // The poll ends when it has nothing to wait for.
-			}
-			plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if isClosed(s.waited) {
-				t.Errorf("%s\nthe whole poll waited for one watch", tc.reason)
-			}
-			p := plans[xp.RefTo(xr).ID()]
-			if p.Done != tc.done || !strings.Contains(strings.Join(reason.Strings(p.Waiting), "\n"), tc.want) {
-				t.Errorf("%s\ngot %+v", tc.reason, p)
-			}
-			told := 0
-			for _, e := range s.all(events) {
-				about, _, _ := unstructured.NestedString(e.Object, "involvedObject", "name")
-				if message, _ := e.Object["message"].(string); strings.HasSuffix(message, "[DeletedWhileObserved]") && about == other.GetName() {
-					told++
-				}
-			}
-			if told != tc.events {
-				t.Errorf("%s\n%d Events", tc.reason, told)
-			}
-			if n := s.takeRequests()["list xorders"]; n > tc.lists || tc.lists > 1 && n < 2 {
-				t.Errorf("%s\nXRs were listed %d times", tc.reason, n)
-			}
-			if h, err := adoption.HoldOf(s.all(xorders)[0]); err != nil || (h == nil) != tc.done {
-				t.Errorf("%s\nhold %+v, error %v", tc.reason, h, err)
-			}
+		}
+		a := newAdopter(t, s)
+		a.firstWait, a.patience = time.Second, time.Second
+		if tc.broken["xorders"] == ending {
+			a.firstWait = time.Minute // The poll ends when it has nothing to wait for.
+		}
+		began := time.Now()
+		p := adoptWith(t, a, adoption.Unverified, xr)
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("%s\nthe whole poll waited for one watch, for %s", tc.reason, took)
+		}
+		if p.Done != tc.done || !strings.Contains(waiting(p), tc.want) {
+			t.Errorf("%s\ngot %+v", tc.reason, p)
+		}
+		told := slices.ContainsFunc(s.all(events), func(e *unstructured.Unstructured) bool {
+			return strings.HasSuffix(text(e, "message"), "[DeletedWhileObserved]") && text(e, "involvedObject", "name") == other.GetName()
 		})
-	}
+		if told != (tc.want == "[DeletedWhileObserved]") {
+			t.Errorf("%s\nan Event reports that something was left behind: %t", tc.reason, told)
+		}
+		if n := s.takeRequests()["list xorders"]; n > tc.lists || tc.lists > 1 && n < 2 {
+			t.Errorf("%s\nXRs were listed %d times", tc.reason, n)
+		}
+		if h, err := adoption.HoldOf(s.all(xorders)[0]); err != nil || (h == nil) != tc.done {
+			t.Errorf("%s\nhold %+v, error %v", tc.reason, h, err)
+		}
+	})
 }
 
 // A watched kind whose version has expired is listed again, unless a list might be incomplete.
 func TestExpiredWatches(t *testing.T) {
-	cases := map[string]struct {
+	type args struct {
 		reason string
 		of     schema.GroupVersionKind
 		vital  bool
 		lists  int
 		lost   bool
-	}{
+	}
+	each(t, map[string]args{
 		"Composed": {reason: "Some composed resources may be gone.", of: xptest.MR("b").GroupVersionKind(), lists: relistFactor},
 		"Secrets":  {reason: "A Secret that one list lacks can be in another.", of: kindSecret},
 		"Vital":    {reason: "The loss of XRs makes the poll list everything again.", of: xptest.XR("x").GroupVersionKind(), vital: true, lost: true},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newServer()
-				s.PrependWatchReactor("*", func(clienttesting.Action) (bool, watch.Interface, error) {
-					return true, nil, apierrors.NewResourceExpired("that was long ago")
-				})
-				o := newObserver(s.cluster(), adoption.Unverified, selector, nil)
-				o.watch(t.Context(), &listing{collection: collection{GroupVersionKind: tc.of}}, tc.vital)
-				synctest.Wait()
-				_, _, known := o.events.drain()
-				if lists := len(s.requests("list")); lists != tc.lists || known == tc.lost {
-					t.Errorf("%s\n%d lists, not %d; lost: %t, not %t", tc.reason, lists, tc.lists, !known, tc.lost)
-				}
-			})
+	}, func(t *testing.T, tc args) {
+		s := newServer()
+		s.PrependWatchReactor("*", func(clienttesting.Action) (bool, watch.Interface, error) {
+			return true, nil, apierrors.NewResourceExpired("that was long ago")
 		})
-	}
+		o := newObserver(s.cluster(), adoption.Unverified, selector, nil)
+		o.watch(t.Context(), &listing{collection: collection{GroupVersionKind: tc.of}}, tc.vital)
+		synctest.Wait()
+		_, _, known := o.events.drain()
+		if lists := len(s.requests("list")); lists != tc.lists || known == tc.lost {
+			t.Errorf("%s\n%d lists, not %d; lost: %t, not %t", tc.reason, lists, tc.lists, !known, tc.lost)
+		}
+	})
 }
 
-// Events during a long list of thousands of objects would be expired after it.
+// Events during a long list of thousands of objects would be expired after it, and the version of
+// its first page when the last page arrives.
 func TestLongListsAreFollowedAtOnce(t *testing.T) {
-	mine := restored(xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled()))
-	x := restored(xptest.XR("x", xptest.Refs(mine)))
-	s := newAPIServer(t)
-	s.controllers = reconcileAtOnce
-	s.put(t, append(platformOf(x), x, mine)...)
-	begun := make(chan struct{})
-	var once sync.Once
-	s.watched = func(resource string) {
-		if resource == "xorders" {
-			once.Do(func() { close(begun) })
-		}
+	type args struct {
+		reason string
+		// long is the resource whose first page takes long, and next is the one that must not be
+		// answered before the watch of the first begins.
+		long, next string
+		xrs        int
+		pages      int64
 	}
-	late := false
-	s.listed = func(resource string) {
-		switch resource {
-		case "xorders":
-			<-time.After(shortWatch + shortWatch/10) // It makes the list count as long.
-		case "buckets":
-			select {
-			case <-begun:
-			case <-time.After(10 * shortWatch):
-				late = true
+	each(t, map[string]args{
+		"List":  {reason: "The watch of XRs must start before all other lists end.", long: "xorders", next: "buckets", xrs: 1, pages: 1},
+		"Pages": {reason: "The watch of MRs must start before the last page.", long: "buckets", next: "buckets", xrs: 2*pageSize/composedEach + 1, pages: 3},
+	}, func(t *testing.T, tc args) {
+		s := newAPIServer()
+		s.controllers = reconcileAtOnce
+		first := s.putHeldXRs(tc.xrs, time.Now())
+		begun := make(chan struct{})
+		begin := sync.OnceFunc(func() { close(begun) })
+		s.watched = func(resource string) {
+			if resource == tc.long {
+				begin()
 			}
 		}
-	}
-	plans, err := newShortAdopter(t, s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(x))
-	if err != nil || !plans[xp.RefTo(x).ID()].Done {
-		t.Errorf("got %+v, %v", plans, err)
-	}
-	if late {
-		t.Error("the watch of XRs must start before all other lists end")
-	}
-}
-
-// The version of the first page of thousands of MRs is expired when the last page arrives.
-func TestLongListsAreFollowedFromTheirFirstPage(t *testing.T) {
-	s := newAPIServer(t)
-	s.controllers = reconcileAtOnce
-	first := s.putHeldXRs(t, 2*pageSize/composedEach+1, time.Now())
-	begun := make(chan struct{})
-	var once sync.Once
-	s.watched = func(resource string) {
-		if resource == "buckets" {
-			once.Do(func() { close(begun) })
-		}
-	}
-	pages, late := 0, false
-	s.listed = func(resource string) {
-		if resource != "buckets" {
-			return
-		}
-		pages++
-		switch pages {
-		case 1:
-			<-time.After(shortWatch + shortWatch/10) // It makes the list count as long.
-		case 2:
-		default:
-			select {
-			case <-begun:
-			case <-time.After(10 * shortWatch):
-				late = true
+		var pages atomic.Int64
+		var late atomic.Bool
+		s.listed = func(resource string) {
+			if resource == tc.long && pages.Load() == 0 {
+				time.Sleep(shortWatch + shortWatch/10) // It makes the list count as long.
+			}
+			if resource == tc.next && pages.Add(1) == tc.pages {
+				select {
+				case <-begun:
+				case <-time.After(10 * shortWatch):
+					late.Store(true)
+				}
 			}
 		}
-	}
-	plans, err := newShortAdopter(t, s).Adopt(context.Background(), adoption.Unverified, monday, selector, first)
-	if err != nil || !plans[first.ID()].Done {
-		t.Errorf("got %+v, %v", plans[first.ID()], err)
-	}
-	if late || pages != 3 {
-		t.Errorf("the watch of MRs must start before the last list of %d pages ends: %t", pages, late)
-	}
+		done(t, adoptWith(t, newAdopter(t, s), adoption.Unverified, first))
+		if late.Load() || pages.Load() != tc.pages {
+			t.Errorf("%s\nlate: %t, after %d pages", tc.reason, late.Load(), pages.Load())
+		}
+	})
 }
 
 // Crossplane v1 copies a claim's labels to its XR, which removes the label of a second restore. A
@@ -278,66 +200,92 @@ func TestLostLabels(t *testing.T) {
 	x := xptest.XR("x")
 	y := xptest.With(x, xptest.Field("y", "metadata", "name"))
 	connection := restored(xptest.Secret("s", xptest.ControlledBy(y)))
-	cases := map[string]struct {
+	type args struct {
 		reason string
 		// whole is set if another object of the kind lacks the label.
 		whole bool
 		lost  *unstructured.Unstructured
 		// there is set if the object stays in the Snapshot, and ok if no events are missing.
 		there, ok bool
-	}{
+	}
+	each(t, map[string]args{
 		"Labelled":   {reason: "A list of the whole kind must look for the object.", lost: restored(y), ok: true},
 		"Whole":      {reason: "The watch of the whole kind reports the deletion.", whole: true, lost: restored(y), there: true, ok: true},
 		"Connection": {reason: "The list of Secrets may have found the object without the label.", whole: true, lost: connection},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			s := newAPIServer(t)
-			all := []*unstructured.Unstructured{restored(x), restored(y), connection}
-			if tc.whole {
-				all = []*unstructured.Unstructured{x, restored(y), connection}
-			}
-			s.put(t, append(platformOf(x), all...)...)
-			o := newObserver(s.connect(t), adoption.Unverified, selector, []xp.Ref{xp.RefTo(x)})
-			if err := o.listNeeded(context.Background()); err != nil {
-				t.Fatal(err)
-			}
-			o.put(tc.lost)
-			in := &listing{collection: collection{GroupVersionKind: tc.lost.GroupVersionKind()}, options: metav1.ListOptions{LabelSelector: selector}}
-			o.events.add(watch.Deleted, tc.lost, in)
-			ok := o.isCurrent()
-			if there := o.snapshot.Get(xp.RefTo(tc.lost)) != nil; there != tc.there || ok != tc.ok {
-				t.Errorf("%s\nthere: %t, want %t; all known: %t, want %t", tc.reason, there, tc.there, ok, tc.ok)
-			}
-		})
-	}
+	}, func(t *testing.T, tc args) {
+		s := newAPIServer()
+		all := []*unstructured.Unstructured{restored(x), restored(y), connection}
+		if tc.whole {
+			all[0] = x
+		}
+		s.put(append(platformOf(x), all...)...)
+		o := newObserver(s.connect(t), adoption.Unverified, selector, []xp.Ref{xp.RefTo(x)})
+		must(t, o.listNeeded(t.Context()))
+		o.put(tc.lost)
+		in := &listing{collection: collection{GroupVersionKind: tc.lost.GroupVersionKind()}, options: metav1.ListOptions{LabelSelector: selector}}
+		o.events.add(watch.Deleted, tc.lost, in)
+		ok := o.isCurrent()
+		if there := o.snapshot.Get(xp.RefTo(tc.lost)) != nil; there != tc.there || ok != tc.ok {
+			t.Errorf("%s\nthere: %t, want %t; all known: %t, want %t", tc.reason, there, tc.there, ok, tc.ok)
+		}
+	})
 }
 
 // A poll reads what XRs of several kinds share once, although Velero polls one operation after the
 // other.
 func TestPollsReadWhatIsSharedOnce(t *testing.T) {
-	s := newAPIServer(t)
-	s.controllers = reconcileAtOnce
-	mine := restored(xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled()))
-	x := restored(xptest.XR("x", xptest.Refs(mine)))
-	theirs := restored(xptest.NamespacedMR("n", xptest.ControlledBy(xptest.XRV2("y")), xptest.Reconciled()))
-	y := restored(xptest.XRV2("y", xptest.Refs(theirs)))
-	s.put(t, append(platformOf(x), x, y, mine, theirs)...)
-	a := newShortAdopter(t, s)
-	for _, u := range []*unstructured.Unstructured{x, y} {
-		for range 2 {
-			plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(u))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if p := plans[xp.RefTo(u).ID()]; !p.Failed.IsZero() || len(plans) == 0 {
+	bubble(t, func(t *testing.T) {
+		s := newAPIServer()
+		s.controllers = reconcileAtOnce
+		mine := restored(xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled()))
+		x := restored(xptest.XR("x", xptest.Refs(mine)))
+		theirs := restored(xptest.NamespacedMR("n", xptest.ControlledBy(xptest.XRV2("y")), xptest.Reconciled()))
+		y := restored(xptest.XRV2("y", xptest.Refs(theirs)))
+		s.put(append(platformOf(x), x, y, mine, theirs)...)
+		a := newAdopter(t, s)
+		for _, u := range []*unstructured.Unstructured{x, x, y, y} {
+			if p := adoptWith(t, a, adoption.Unverified, u); !p.Failed.IsZero() {
 				t.Errorf("got %+v", p)
 			}
 		}
-	}
-	for what, n := range s.takeRequests() {
-		if strings.HasPrefix(what, "list ") && n > 2 {
-			t.Errorf("%s: %d times", what, n)
+		for what, n := range s.takeRequests() {
+			if strings.HasPrefix(what, "list ") && n > 2 {
+				t.Errorf("%s: %d times", what, n)
+			}
 		}
-	}
+	})
+}
+
+// The kinds that an XR composes are listed in parallel, each once: the server answers none before
+// all are requested. They are watched like any other as long as an XR waits for them.
+func TestKindsAreListedInParallel(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newAPIServer()
+		s.controllers = reconcileAtOnce
+		x := xptest.XR("x")
+		bucket := restored(xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled()))
+		queue := xptest.With(restored(xptest.MR("q", xptest.ControlledBy(x), xptest.Reconciled())), xptest.Field("Queue", "kind"))
+		xr := restored(xptest.XR("x", xptest.Refs(bucket, queue)))
+		s.put(append(platformOf(xr), xr, bucket, xptest.With(queue, xptest.Without("status")))...)
+		var both sync.WaitGroup
+		both.Add(2)
+		s.listed = func(resource string) {
+			if resource == "buckets" || resource == "queues" {
+				both.Done()
+				both.Wait() // If not all are requested, the bubble ends the test.
+			}
+		}
+		observe := sync.OnceFunc(func() { s.put(queue) })
+		s.watched = func(resource string) {
+			if resource == "queues" {
+				observe()
+			}
+		}
+		a := newAdopter(t, s)
+		a.firstWait = time.Minute // The poll ends when it has nothing to wait for.
+		done(t, adoptWith(t, a, adoption.Unverified, xr))
+		if got := s.takeRequests(); got["list buckets"] != 1 || got["list queues"] != 1 {
+			t.Errorf("each kind must be listed once: %v", got)
+		}
+	})
 }

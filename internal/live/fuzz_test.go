@@ -2,11 +2,9 @@ package live
 
 import (
 	"maps"
-	"strings"
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,29 +20,13 @@ import (
 func FuzzAdopt(f *testing.F) {
 	xptest.Seeds(func(animal uint8, patch []byte) { f.Add(animal, patch) })
 	f.Fuzz(func(t *testing.T, animal uint8, patch []byte) {
-		u, ok := xptest.Patched(animal, patch)
-		if !ok || xp.CheckMetadata(u) != nil {
-			return // An API server rejects it.
+		u, gvr, ok := tenantObject(animal, patch)
+		if !ok {
+			return
 		}
-		was := xptest.HostileObjects()[int(animal)%len(xptest.HostileObjects())]
-		for _, field := range []string{"name", "namespace", "uid"} {
-			xptest.Field(was.Object["metadata"].(map[string]any)[field], "metadata", field)(u) //nolint:forcetypeassert // It has metadata.
-		}
-		if was.GetNamespace() == "" {
-			unstructured.RemoveNestedField(u.Object, "metadata", "namespace")
-		}
-		u.SetAPIVersion(was.GetAPIVersion())
-		u.SetKind(was.GetKind())
 		s := newServer()
-		for gvr, kind := range map[string]string{"xorders": xptest.LegacyKind, "orderclaims": xptest.ClaimKind, "buckets": xptest.ManagedKind} {
-			if u.GetKind() != kind {
-				continue
-			}
-			if u.GetNamespace() != "" && gvr == "buckets" {
-				return // The server's kind is cluster-scoped.
-			}
-			xptest.Labelled("velero.io/restore-name", "monday")(u)
-			s = newServer(u)
+		if !gvr.Empty() {
+			s = newServer(xptest.With(u, xptest.Labelled("velero.io/restore-name", "monday")))
 		}
 		mr := xptest.MR("victim")
 		xr := restored(xptest.XR("victim", xptest.Refs(mr)))
@@ -80,26 +62,18 @@ func FuzzAdoptForged(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, animal uint8, patch []byte, replay bool) {
 		u, gvr, ok := tenantObject(animal, patch)
-		if !ok {
+		if !ok || gvr.Empty() {
 			return
-		}
-		key := adoption.Key(strings.Repeat("k", adoption.KeySize))
-		signed := func(u *unstructured.Unstructured) *unstructured.Unstructured {
-			u = restored(u)
-			if err := key.Sign(u, u.GetNamespace()); err != nil {
-				t.Fatal(err)
-			}
-
-			return u
 		}
 		mark := `{"restore":"velero/monday","since":"2026-01-02T03:04:05Z","reason":"forged","paused":"true","secret":true,"mac":"forged","resourceRefs":[` +
 			`{"apiVersion":"v1","kind":"ConfigMap","namespace":"team-a","name":"bystander"},{"apiVersion":"cloud.example.org/v1alpha1","kind":"Bucket","name":"victim"}]}`
 		if replay {
-			held := xptest.With(u, xptest.Without("metadata", "annotations"))
+			held := xptest.With(u, xptest.Without("metadata", "annotations"), xptest.Labelled("velero.io/restore-name", "monday"))
 			if _, err := adoption.Put(held, adoption.Hold{Restore: "velero/monday", Since: "2026-01-02T03:04:05Z"}); err != nil {
 				return // A restore would reject it.
 			}
-			mark = xp.Annotation(signed(held), adoption.AnnotationHold)
+			must(t, testKey.Sign(held, held.GetNamespace()))
+			mark = xp.Annotation(held, adoption.AnnotationHold)
 			if _, ok := u.Object["status"].(map[string]any); ok {
 				u = xptest.With(u, xptest.SeenPaused()) // It gets as far as possible.
 			}
@@ -109,7 +83,7 @@ func FuzzAdoptForged(f *testing.F) {
 		xr := xptest.XR("victim", xptest.Refs(mr))
 		s := newServer(u, signed(xr), restored(xptest.With(mr, xptest.ControlledBy(xr))), restored(xptest.Revision(xptest.RevisionName, xr)),
 			xptest.With(xptest.Object("v1", "ConfigMap", xptest.Namespace, "bystander"), xptest.Labelled("velero.io/restore-name", "monday")))
-		reconcile(s, "victim")
+		simulateCrossplaneExcept(s, func(u *unstructured.Unstructured) bool { return u.GetName() != "victim" })
 		s.PrependReactor("list", gvr.Resource, func(clienttesting.Action) (bool, runtime.Object, error) {
 			if now := s.get(t, gvr, u.GetNamespace(), u.GetName()); !maps.Equal(now.GetAnnotations(), u.GetAnnotations()) {
 				s.put(gvr, xptest.With(u, xptest.Version(now.GetResourceVersion())))
@@ -121,7 +95,7 @@ func FuzzAdoptForged(f *testing.F) {
 		a.limit = 100 * time.Millisecond
 		var p adoption.Plan
 		for n := 0; n < 20 && !p.Done; n++ { // A slow machine needs more polls.
-			plans, err := a.Adopt(t.Context(), key, monday, selector, xp.RefTo(xr))
+			plans, err := a.Adopt(t.Context(), testKey, monday, selector, xp.RefTo(xr))
 			if err != nil {
 				t.Fatalf("a tenant's object stops all adoptions: %v", err)
 			}
@@ -134,16 +108,13 @@ func FuzzAdoptForged(f *testing.F) {
 	})
 }
 
-// tenantObject returns an object that a tenant has written and that the server has a kind for; ok
-// is false if the API server would reject it.
+// tenantObject returns an object that a tenant has written, and its resource if the server has it;
+// ok is false if the API server would reject it.
 func tenantObject(animal uint8, patch []byte) (u *unstructured.Unstructured, gvr schema.GroupVersionResource, ok bool) {
 	u, ok = xptest.Patched(animal, patch)
-	if !ok || xp.CheckMetadata(u) != nil {
-		return nil, gvr, false
-	}
 	was := xptest.HostileObjects()[int(animal)%len(xptest.HostileObjects())]
-	gvr, ok = map[string]schema.GroupVersionResource{xptest.LegacyKind: xorders, xptest.ClaimKind: orderclaims, xptest.ManagedKind: buckets}[was.GetKind()]
-	if !ok || gvr == buckets && was.GetNamespace() != "" {
+	gvr = map[string]schema.GroupVersionResource{xptest.LegacyKind: xorders, xptest.ClaimKind: orderclaims, xptest.ManagedKind: buckets}[was.GetKind()]
+	if !ok || xp.CheckMetadata(u) != nil || gvr == buckets && was.GetNamespace() != "" {
 		return nil, gvr, false
 	}
 	u.SetGroupVersionKind(was.GroupVersionKind())
@@ -178,26 +149,6 @@ func checkPatches(t *testing.T, s *server, u *unstructured.Unstructured, replay 
 	if told := s.writtenEvents(); len(told) > 6 {
 		t.Errorf("there are %d Events: %v", len(told), told)
 	}
-}
-
-// reconcile makes each list of XRs see the next reconcile of the named one.
-func reconcile(s *server, name string) {
-	s.PrependReactor("list", "xorders", func(clienttesting.Action) (bool, runtime.Object, error) {
-		obj, err := s.Tracker().Get(xorders, "", name)
-		if err != nil {
-			return true, nil, err
-		}
-		u := obj.(*unstructured.Unstructured) //nolint:forcetypeassert // The tracker returns only objects.
-		said := xptest.Reconciled()
-		if xp.IsPaused(u) {
-			said = xptest.SeenPaused()
-		}
-		if now := xptest.With(u, said); !equality.Semantic.DeepEqual(u, now) {
-			s.put(xorders, now)
-		}
-
-		return false, nil, nil
-	})
 }
 
 // FuzzInstallation reads an installation and Restores from an object with any content.

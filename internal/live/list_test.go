@@ -12,23 +12,81 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-func TestPages(t *testing.T) {
-	refused := func(refusal *apierrors.StatusError) string {
-		status := refusal.Status()
-		status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
-		b, err := json.Marshal(status)
-		if err != nil {
-			t.Fatal(err)
+// Some servers leave out the kind of a list's items; each page gets it.
+func TestListReadsEveryPage(t *testing.T) {
+	s := newServer()
+	names := []string{"a", "b", "c"}
+	s.PrependReactor("list", "buckets", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if a.GetNamespace() != "" {
+			t.Error("a cluster-scoped kind must be listed without the namespace")
+		}
+		list := &unstructured.UnstructuredList{Items: []unstructured.Unstructured{{Object: map[string]any{"metadata": map[string]any{"name": names[0]}}}}}
+		list.SetGroupVersionKind(schema.FromAPIVersionAndKind(xptest.ManagedVersion, xptest.ManagedKind+"List"))
+		if names = names[1:]; len(names) > 0 {
+			list.SetContinue("more")
 		}
 
-		return string(b)
+		return true, list, nil
+	})
+	list, err := s.cluster().List(t.Context(), xptest.MR("b").GroupVersionKind(), "team-a", metav1.ListOptions{})
+	must(t, err)
+	same(t, []string{"Bucket a", "Bucket b", "Bucket c"}, namesOf(list), "each page must be read, and its items get their kind")
+}
+
+// A list of all Secrets excludes their data.
+func TestAllSecretsAreListedWithoutData(t *testing.T) {
+	s := newServer()
+	c := s.cluster()
+	c.metadataPages = metadataOf(xptest.Object("v1", "Secret", "infra", "password"))
+	found, err := c.List(t.Context(), kindSecret, "infra", metav1.ListOptions{})
+	if err != nil || len(found) != 1 || xp.RefTo(found[0]).String() != "Secret infra/password" {
+		t.Fatalf("got %v, %v", found, err)
 	}
-	deployments := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	if exists, err := c.Exists(t.Context(), xp.RefTo(found[0])); !exists || err != nil || len(s.requests("list")) > 0 {
+		t.Errorf("got %v, %v; Secrets were read whole: %v", exists, err, s.requests("list"))
+	}
+}
+
+// answering returns the configuration of clients for which answer answers each request.
+func answering(t *testing.T, answer func(r *http.Request) (code int, body string)) *rest.Config {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		code, body := answer(r)
+		w.Header().Set("Content-Type", "application/json")
+		var status metav1.Status
+		if json.Unmarshal([]byte(body), &status) == nil && status.Details != nil {
+			w.Header().Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
+		}
+		w.WriteHeader(code)
+		_, _ = w.Write([]byte(body))
+	}))
+	t.Cleanup(s.Close)
+
+	return &rest.Config{Host: s.URL}
+}
+
+// refusal returns an API server's answer with an error.
+func refusal(err *apierrors.StatusError) (code int, body string) {
+	status := err.Status()
+	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	b, _ := json.Marshal(status)
+
+	return int(status.Code), string(b)
+}
+
+func TestPages(t *testing.T) {
+	_, forbidden := refusal(apierrors.NewForbidden(secrets.GroupResource(), "", errDown))
+	_, expired := refusal(apierrors.NewResourceExpired("it is too old"))
 	cases := map[string]struct {
 		reason    string
 		gvr       schema.GroupVersionResource
@@ -36,8 +94,7 @@ func TestPages(t *testing.T) {
 		options   metav1.ListOptions
 		code      int
 		answer    string
-		path      string
-		query     string
+		url       string
 	}{
 		"Whole": {
 			reason: "The decoded page must equal the result of the dynamic client, including whole numbers.",
@@ -45,55 +102,38 @@ func TestPages(t *testing.T) {
 			answer: `{"apiVersion":"example.org/v1","kind":"XOrderList","metadata":{"resourceVersion":"7","continue":"on"},"items":[
 				{"apiVersion":"example.org/v1","kind":"XOrder","metadata":{"name":"a","generation":3},"spec":{"whole":9007199254740993,"part":1.5,"Whole":null}},
 				{"apiVersion":"example.org/v1","kind":"XOrder","metadata":{"name":"b"}}]}`,
-			path: "/apis/" + xorders.Group + "/" + xorders.Version + "/" + xorders.Resource, query: "continue=from+here&labelSelector=a%3Db&limit=250",
+			url: "/apis/example.org/v1alpha1/xorders?continue=from+here&labelSelector=a%3Db&limit=250",
 		},
 		"Empty": {
-			reason: "The list is empty.", gvr: deployments, namespace: "here", code: http.StatusOK, path: "/apis/apps/v1/namespaces/here/deployments",
+			reason: "The list is empty.", gvr: deployments, namespace: "here", code: http.StatusOK, url: "/apis/apps/v1/namespaces/here/deployments",
 			answer: `{"apiVersion":"apps/v1","kind":"DeploymentList","metadata":{"resourceVersion":"7"},"items":[]}`,
 		},
 		"Core": {
-			reason: "The core group has another path.", gvr: secrets, namespace: "here", code: http.StatusOK, path: "/api/v1/namespaces/here/secrets",
-			answer: `{"apiVersion":"v1","kind":"SecretList","metadata":{"resourceVersion":"7"},
-				"items":[{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}]}`,
+			reason: "The core group has another path.", gvr: secrets, namespace: "here", code: http.StatusOK, url: "/api/v1/namespaces/here/secrets",
+			answer: `{"apiVersion":"v1","kind":"SecretList","metadata":{"resourceVersion":"7"},"items":[{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}]}`,
 		},
-		"Forbidden": {
-			reason: "A refusal keeps the text of the API server.", gvr: secrets, code: http.StatusForbidden, path: "/api/v1/secrets",
-			answer: refused(apierrors.NewForbidden(secrets.GroupResource(), "", errEmptyWatch)),
-		},
-		"Expired": {
-			reason: "An expired version must stay recognisable.", gvr: secrets, code: http.StatusGone, path: "/api/v1/secrets",
-			answer: refused(apierrors.NewResourceExpired("it is too old")),
-		},
-		"NotFound": {reason: "A kind can be gone.", gvr: secrets, code: http.StatusNotFound, path: "/api/v1/secrets", answer: "404 page not found"},
+		"Forbidden": {reason: "A refusal keeps the text of the API server.", gvr: secrets, code: http.StatusForbidden, url: "/api/v1/secrets", answer: forbidden},
+		"Expired":   {reason: "An expired version must stay recognisable.", gvr: secrets, code: http.StatusGone, url: "/api/v1/secrets", answer: expired},
+		"NotFound":  {reason: "A kind can be gone.", gvr: secrets, code: http.StatusNotFound, url: "/api/v1/secrets", answer: "404 page not found"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.URL.Path != tc.path || r.URL.Query().Encode() != tc.query {
+			config := answering(t, func(r *http.Request) (int, string) {
+				if r.URL.String() != tc.url {
 					t.Errorf("%s the request was %s", tc.reason, r.URL)
 				}
-				w.Header().Set("Content-Type", "application/json")
-				w.WriteHeader(tc.code)
-				_, _ = w.Write([]byte(tc.answer))
-			}))
-			defer s.Close()
-			client, err := dynamic.NewForConfig(&rest.Config{Host: s.URL})
-			if err != nil {
-				t.Fatal(err)
-			}
-			pages, err := pagesFrom(&rest.Config{Host: s.URL}, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+
+				return tc.code, tc.answer
+			})
+			client, err := dynamic.NewForConfig(config)
+			must(t, err)
+			pages, err := pagesFrom(config, "")
+			must(t, err)
 			want, wantErr := pagesOf(client)(t.Context(), tc.gvr, tc.namespace, tc.options)
 			got, gotErr := pages(t.Context(), tc.gvr, tc.namespace, tc.options)
-			if diff := cmp.Diff(want, got, cmp.AllowUnexported(page{})); diff != "" {
-				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
-			}
-			if (gotErr == nil) != (tc.code == http.StatusOK) || apierrors.ReasonForError(gotErr) != apierrors.ReasonForError(wantErr) {
-				t.Errorf("%s Got %v, want %v", tc.reason, gotErr, wantErr)
-			}
-			if wantErr != nil && !strings.HasPrefix(gotErr.Error(), wantErr.Error()) {
+			same(t, want, got, tc.reason, cmp.AllowUnexported(page{}))
+			if (gotErr == nil) != (tc.code == http.StatusOK) || apierrors.ReasonForError(gotErr) != apierrors.ReasonForError(wantErr) ||
+				wantErr != nil && !strings.HasPrefix(gotErr.Error(), wantErr.Error()) {
 				t.Errorf("%s Got %v, want %v", tc.reason, gotErr, wantErr)
 			}
 		})
@@ -101,27 +141,12 @@ func TestPages(t *testing.T) {
 }
 
 func TestDecodePage(t *testing.T) {
-	cases := map[string]struct {
-		reason string
-		answer string
-		want   string
-	}{
-		"Nothing":   {reason: "An empty answer is no empty list.", answer: ``, want: "cannot decode the list: unexpected end of JSON input"},
-		"NoList":    {reason: "Another object is no empty list.", answer: `{"kind":"Status"}`, want: `cannot decode the list: the answer's kind is "Status"`},
-		"NoKind":    {reason: "An answer without a kind can be any object.", answer: `{"items":[]}`, want: `cannot decode the list: the answer's kind is ""`},
-		"Truncated": {reason: "A truncated list is no list.", answer: `{"kind":"XList","items":[{}`, want: "cannot decode the list: unexpected end of JSON input"},
-		"NoObjects": {
-			reason: "A list with other values is no list.", answer: `{"kind":"XList","items":[1]}`,
-			want: "cannot decode the list: json: cannot unmarshal number into Go struct field .items of type map[string]interface {}",
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			_, err := decodePage([]byte(tc.answer))
-			if err == nil || err.Error() != tc.want {
-				t.Errorf("%s Got %v", tc.reason, err)
-			}
-		})
+	for name, answer := range map[string]string{
+		"Nothing": ``, "NoList": `{"kind":"Status"}`, "NoKind": `{"items":[]}`, "Truncated": `{"kind":"XList","items":[{}`, "NoObjects": `{"kind":"XList","items":[1]}`,
+	} {
+		if got, err := decodePage([]byte(answer)); err == nil {
+			t.Errorf("%s: it is no list, and got %v", name, got)
+		}
 	}
 }
 
@@ -152,7 +177,7 @@ func FuzzDecodePage(f *testing.F) {
 }
 
 // For a failed conversion an API server suggests a retry after 30 s, and client-go retries ten
-// times.
+// times. A list of metadata asks for nothing else: an API server must not send the data of Secrets.
 func TestPagesAreRetried(t *testing.T) {
 	initializing := apierrors.NewTooManyRequests("storage is (re)initializing: failed to list cloud.example.org/v1, Kind=Bucket: conversion webhook for "+
 		"cloud.example.org/v1beta1, Kind=Bucket failed: EOF", 30)
@@ -168,48 +193,22 @@ func TestPagesAreRetried(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			asked := 0
-			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Type", "application/json")
+			pages, err := pagesFrom(answering(t, func(r *http.Request) (int, string) {
 				asked++
-				if asked > 1 {
-					_, _ = w.Write([]byte(`{"apiVersion":"cloud.example.org/v1alpha1","kind":"BucketList","metadata":{"resourceVersion":"7"},"items":[]}`))
-
-					return
+				if asked == 1 {
+					return refusal(tc.refusal)
 				}
-				status := tc.refusal.Status()
-				status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
-				w.Header().Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
-				w.WriteHeader(int(status.Code))
-				_ = json.NewEncoder(w).Encode(status)
-			}))
-			defer s.Close()
-			pages, err := pagesFrom(&rest.Config{Host: s.URL}, "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = pages(t.Context(), buckets, "", metav1.ListOptions{})
-			if (err != nil) != tc.fails || asked != tc.asked {
-				t.Errorf("%s: requested %d times, error %v", tc.reason, asked, err)
+				if accept := r.Header.Get("Accept"); accept != acceptMetadata {
+					t.Errorf("the request accepts %s", accept)
+				}
+
+				return http.StatusOK, `{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadataList","items":[{"kind":"PartialObjectMetadata","metadata":{"name":"s"}}]}`
+			}), acceptMetadata)
+			must(t, err)
+			got, err := pages(t.Context(), buckets, "", metav1.ListOptions{})
+			if (err != nil) != tc.fails || asked != tc.asked || err == nil && got.objects[0].GetName() != "s" {
+				t.Errorf("%s: requested %d times, got %v, %v", tc.reason, asked, got, err)
 			}
 		})
-	}
-}
-
-// A list of metadata asks for nothing else: an API server must not send the data of Secrets.
-func TestPagesOfMetadata(t *testing.T) {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if accept := r.Header.Get("Accept"); accept != acceptMetadata {
-			t.Errorf("the request accepts %s", accept)
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(`{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadataList","items":[{"kind":"PartialObjectMetadata","metadata":{"name":"s"}}]}`))
-	}))
-	defer s.Close()
-	pages, err := pagesFrom(&rest.Config{Host: s.URL}, acceptMetadata)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := pages(t.Context(), secrets, "", metav1.ListOptions{}); err != nil || len(got.objects) != 1 || got.objects[0].GetName() != "s" {
-		t.Errorf("got %v, %v", got, err)
 	}
 }

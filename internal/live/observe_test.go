@@ -3,14 +3,18 @@ package live
 import (
 	"context"
 	"errors"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
@@ -19,158 +23,113 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// selector selects what a restore has created.
-const selector = "velero.io/restore-name=monday"
+// observe observes with a new process.
+func observe(t *testing.T, s *server, of ...*unstructured.Unstructured) *adoption.Snapshot {
+	t.Helper()
+	w, err := withoutPauses(s.cluster()).Observe(t.Context(), adoption.Unverified, selector, refsOf(of))
+	must(t, err)
 
-// monday is that restore.
-var monday = adoption.Requester{Restore: "velero/monday"}
+	return w
+}
 
-// restored returns an object as a restore leaves it: labelled, and held if it is an XR or a claim.
-func restored(u *unstructured.Unstructured) *unstructured.Unstructured {
-	u = xptest.With(u, xptest.Labelled("velero.io/restore-name", "monday"))
-	if xp.IsComposite(u) || xp.IsClaim(u) {
-		if _, err := adoption.Put(u, adoption.Hold{Restore: "velero/monday", Since: time.Now().UTC().Format(time.RFC3339)}); err != nil {
-			panic(err) // The test is wrong.
-		}
+func refsOf(objects []*unstructured.Unstructured) (refs []xp.Ref) {
+	for _, u := range objects {
+		refs = append(refs, xp.RefTo(u))
 	}
 
-	return u
+	return refs
 }
 
 func TestObserve(t *testing.T) {
+	type objects = []*unstructured.Unstructured
 	x := xptest.XR("x")
 	mine, revision := xptest.MR("b", xptest.ControlledBy(x)), xptest.Revision(xptest.RevisionName, x)
 	claim := xptest.Claim("o", xptest.OfXR(x))
 	xr := xptest.XR("x", xptest.Refs(mine), xptest.ClaimedBy(claim))
-	child := xptest.XR("child", xptest.ControlledBy(x))
-	parent := xptest.XR("x", xptest.Refs(child, mine))
-	const all = ""
-	type want struct {
-		Lists []string
-		// There and Missing are refs to look for.
-		There, Missing []*unstructured.Unstructured
-		Held           int
-	}
-	labelled := func(resources ...string) (lists []string) {
-		for _, r := range resources {
-			lists = append(lists, r+" "+selector)
-		}
-
-		return lists
-	}
-	cases := map[string]struct {
+	child, parent := xptest.XR("child", xptest.ControlledBy(x)), xptest.XR("x", xptest.Refs(xptest.XR("child"), mine))
+	gone, malformed := xptest.Object("gone.org/v1", "Gone", "", "g"), objects{xptest.Object("a/b/c", "K", "", "g"), xptest.Object("..", "K", "", "g"), mine}
+	type args struct {
 		reason  string
-		objects []*unstructured.Unstructured
-		from    []xp.Ref
-		want    want
-	}{
+		objects objects
+		from    *unstructured.Unstructured
+		// lists are the resources that are listed with the selector, and whole is one that is listed
+		// whole.
+		lists, whole   string
+		there, missing objects
+		held           int
+	}
+	each(t, map[string]args{
 		"AllRestored": {
 			reason:  "The restored objects are enough: one list for each kind.",
-			objects: []*unstructured.Unstructured{restored(xr), restored(mine), restored(claim), restored(revision), xptest.MR("other"), xptest.XR("other")},
-			from:    []xp.Ref{xp.RefTo(x)},
-			want: want{
-				Lists: labelled("xorders", "compositionrevisions", "orderclaims", "buckets"), There: []*unstructured.Unstructured{xr, mine, claim, revision},
-				Missing: []*unstructured.Unstructured{xptest.MR("other"), xptest.XR("other")}, Held: 1,
-			},
+			objects: objects{restored(xr), restored(mine), restored(claim), restored(revision), xptest.MR("other"), xptest.XR("other")},
+			lists:   "xorders compositionrevisions orderclaims buckets", there: objects{xr, mine, claim, revision}, missing: objects{xptest.MR("other"), xptest.XR("other")}, held: 1,
 		},
 		"RevisionWasThere": {
 			reason:  "An object from before the restore lacks its label: only that kind is listed whole.",
-			objects: []*unstructured.Unstructured{restored(xr), restored(mine), restored(claim), revision}, from: []xp.Ref{xp.RefTo(x)},
-			want: want{
-				Lists: append(labelled("xorders", "compositionrevisions", "orderclaims", "buckets"), "compositionrevisions "+all),
-				There: []*unstructured.Unstructured{xr, mine, claim, revision},
-				Held:  1,
-			},
+			objects: objects{restored(xr), restored(mine), restored(claim), revision},
+			lists:   "xorders compositionrevisions orderclaims buckets", whole: "compositionrevisions", there: objects{xr, mine, claim, revision}, held: 1,
 		},
 		"Missing": {
-			reason:  "A missing object is looked for once.",
-			objects: []*unstructured.Unstructured{restored(xr), restored(claim), restored(revision)}, from: []xp.Ref{xp.RefTo(x)},
-			want: want{
-				Lists:   append(labelled("xorders", "compositionrevisions", "orderclaims", "buckets"), "buckets "+all),
-				There:   []*unstructured.Unstructured{xr, claim, revision},
-				Missing: []*unstructured.Unstructured{mine}, Held: 1,
-			},
+			reason: "A missing object is looked for once.", objects: objects{restored(xr), restored(claim), restored(revision)},
+			lists: "xorders compositionrevisions orderclaims buckets", whole: "buckets", there: objects{xr, claim, revision}, missing: objects{mine}, held: 1,
 		},
 		"Nested": {
-			reason:  "A kind further down the tree is not listed again.",
-			objects: []*unstructured.Unstructured{restored(parent), restored(child), restored(mine), restored(revision)}, from: []xp.Ref{xp.RefTo(x)},
-			want: want{Lists: labelled("xorders", "compositionrevisions", "buckets"), There: []*unstructured.Unstructured{parent, child, mine, revision}, Held: 2},
+			reason: "A kind further down the tree is not listed again.", objects: objects{restored(parent), restored(child), restored(mine), restored(revision)},
+			lists: "xorders compositionrevisions buckets", there: objects{parent, child, mine, revision}, held: 2,
 		},
 		"OthersOfTheKind": {
-			reason: "One snapshot has all held objects of a kind and what they need.",
-			objects: []*unstructured.Unstructured{
-				restored(xr), restored(mine), restored(claim), restored(revision), restored(xptest.XR("y", xptest.Refs(xptest.MR("c")))), restored(xptest.MR("c")),
-			},
-			from: []xp.Ref{xp.RefTo(x)},
-			want: want{Lists: labelled("xorders", "compositionrevisions", "orderclaims", "buckets"), There: []*unstructured.Unstructured{xptest.MR("c")}, Held: 2},
+			reason:  "One snapshot has all held objects of a kind and what they need.",
+			objects: objects{restored(xr), restored(mine), restored(claim), restored(revision), restored(xptest.XR("y", xptest.Refs(xptest.MR("c")))), restored(xptest.MR("c"))},
+			lists:   "xorders compositionrevisions orderclaims buckets", there: objects{xptest.MR("c")}, held: 2,
 		},
 		"FromTheClaim": {
-			reason:  "A claim leads to its XR.",
-			objects: []*unstructured.Unstructured{restored(xr), restored(mine), restored(claim), restored(revision)}, from: []xp.Ref{xp.RefTo(claim)},
-			want: want{
-				Lists: labelled("orderclaims", "xorders", "compositionrevisions", "buckets"),
-				There: []*unstructured.Unstructured{xr, mine, claim, revision}, Held: 1,
-			},
+			reason: "A claim leads to its XR.", objects: objects{restored(xr), restored(mine), restored(claim), restored(revision)}, from: claim,
+			lists: "orderclaims xorders compositionrevisions buckets", there: objects{xr, mine, claim, revision}, held: 1,
 		},
 		"NotServed": {
-			reason: "A kind that is not served has no objects, and the rest is observed.",
-			objects: []*unstructured.Unstructured{
-				restored(xptest.XR("x", xptest.Refs(xptest.Object("gone.org/v1", "Gone", "", "g"), mine))), restored(mine), restored(revision),
-			},
-			from: []xp.Ref{xp.RefTo(x)},
-			want: want{Lists: labelled("xorders", "compositionrevisions", "buckets"), There: []*unstructured.Unstructured{mine}, Held: 1},
+			reason:  "A kind that is not served has no objects, and the rest is observed.",
+			objects: objects{restored(xptest.XR("x", xptest.Refs(gone, mine))), restored(mine), restored(revision)},
+			lists:   "xorders compositionrevisions buckets", there: objects{mine}, held: 1,
 		},
 		"MalformedRef": {
-			reason: "A malformed ref of a tenant must not stop the others.",
-			objects: []*unstructured.Unstructured{
-				restored(xptest.XR("x", xptest.Refs(xptest.Object("a/b/c", "K", "", "g"), xptest.Object("..", "K", "", "g"), mine))),
-				restored(mine), restored(revision),
-			},
-			from: []xp.Ref{xp.RefTo(x)},
-			want: want{Lists: labelled("xorders", "compositionrevisions", "buckets"), There: []*unstructured.Unstructured{mine}, Held: 1},
+			reason:  "A malformed ref of a tenant must not stop the others.",
+			objects: objects{restored(xptest.XR("x", xptest.Refs(malformed...))), restored(mine), restored(revision)},
+			lists:   "xorders compositionrevisions buckets", there: objects{mine}, held: 1,
 		},
-		"NothingThere": {
-			reason: "The plugin looks for an XR that did not come back among all XRs.", from: []xp.Ref{xp.RefTo(x)},
-			want: want{Lists: append(labelled("xorders"), "xorders "+all), Missing: []*unstructured.Unstructured{xr}},
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			s := newServer(tc.objects...)
-			w, err := s.cluster().Observe(context.Background(), adoption.Unverified, selector, tc.from)
-			if err != nil {
-				t.Fatal(err)
+		"NothingThere": {reason: "The plugin looks for an XR that did not come back among all XRs.", lists: "xorders", whole: "xorders", missing: objects{xr}},
+	}, func(t *testing.T, tc args) {
+		s := newServer(tc.objects...)
+		from := tc.from
+		if from == nil {
+			from = xr
+		}
+		w := observe(t, s, from)
+		var lists []string
+		for r := range strings.FieldsSeq(tc.lists) {
+			lists = append(lists, r+" "+selector)
+		}
+		if tc.whole != "" {
+			lists = append(lists, tc.whole+" ")
+		}
+		same(t, lists, s.requests("list"), tc.reason)
+		for _, u := range append(tc.there, tc.missing...) {
+			if there := w.Get(xp.RefTo(u)) != nil; there == slices.Contains(tc.missing, u) {
+				t.Errorf("%s\n%s was observed: %t", tc.reason, xp.String(u), there)
 			}
-			if diff := cmp.Diff(tc.want.Lists, s.requests("list")); diff != "" {
-				t.Errorf("%s\nlists: -want, +asked:\n%s", tc.reason, diff)
-			}
-			for _, u := range tc.want.There {
-				if w.Get(xp.RefTo(u)) == nil {
-					t.Errorf("%s\n%s was not observed", tc.reason, xp.String(u))
-				}
-			}
-			for _, u := range tc.want.Missing {
-				if w.Get(xp.RefTo(u)) != nil {
-					t.Errorf("%s\n%s was observed", tc.reason, xp.String(u))
-				}
-			}
-			if held := w.Subjects(); len(held) != tc.want.Held {
-				t.Errorf("%s\nheld: %v", tc.reason, held)
-			}
-			if other := append(s.requests("get"), s.requests("patch")...); len(other) > 0 {
-				t.Errorf("an observation may only list: %v", other)
-			}
-		})
-	}
+		}
+		if other := append(s.requests("get"), s.requests("patch")...); len(other) > 0 || len(w.Subjects()) != tc.held {
+			t.Errorf("%s\nheld: %v; an observation may only list: %v", tc.reason, w.Subjects(), other)
+		}
+	})
 }
 
-// Only connection Secrets and composed Secrets are read.
+// Only connection Secrets and composed Secrets are read. A release needs no right to read them.
 func TestObserveReadsConnectionSecretsOnly(t *testing.T) {
-	xr := restored(xptest.XR("x", xptest.NeverComposed(), xptest.PublishesTo("infra", "s")))
-	s := newServer(xr, xptest.Secret("s", xptest.In("infra")))
-	w, err := s.cluster().Observe(context.Background(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)})
-	if err != nil || w.Get(xp.RefTo(xptest.Secret("s", xptest.In("infra")))) == nil {
-		t.Fatalf("a Secret from before the restore must be observed; got error %v", err)
+	xr := restored(xptest.XR("x", xptest.NeverComposed(), xptest.PublishesTo("infra", "s"), xptest.SeenPaused()))
+	secret := xptest.Secret("s", xptest.In("infra"))
+	s := newServer(xr, secret, restored(xptest.Revision(xptest.RevisionName, xr)))
+	if w := observe(t, s, xr); w.Get(xp.RefTo(secret)) == nil {
+		t.Error("a Secret from before the restore must be observed")
 	}
 	var lists []string
 	for _, a := range s.Actions() {
@@ -178,127 +137,219 @@ func TestObserveReadsConnectionSecretsOnly(t *testing.T) {
 			lists = append(lists, a.GetListRestrictions().Labels.String()+" "+a.GetListRestrictions().Fields.String())
 		}
 	}
-	if diff := cmp.Diff([]string{selector + " ", " type=connection.crossplane.io/v1alpha1", "crossplane.io/composite "}, lists); diff != "" {
-		t.Errorf("-want, +listed:\n%s", diff)
-	}
-}
-
-// A release needs no right to read Secrets.
-func TestObserveWithoutSecrets(t *testing.T) {
-	xr := xptest.With(restored(xptest.XR("x", xptest.NeverComposed(), xptest.PublishesTo("infra", "s"))), xptest.SeenPaused())
-	s := newServer(xr, restored(xptest.Revision(xptest.RevisionName, xr)))
-	s.failOn("list", "secrets", 1<<30, apierrors.NewForbidden(secrets.GroupResource(), "", errDown))
-	w, err := s.cluster().Observe(context.Background(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if plan := adoption.Next(w, xp.RefTo(xr)); plan.Patch == nil || !plan.Failed.IsZero() {
+	same(t, []string{selector + " ", " type=connection.crossplane.io/v1alpha1", "crossplane.io/composite "}, lists, "no other Secrets may be listed")
+	forbid(s, "secrets")
+	if plan := adoption.Next(observe(t, s, xr), xp.RefTo(xr)); plan.Patch == nil || !plan.Failed.IsZero() {
 		t.Errorf("the XR can be unpaused; got %+v", plan)
 	}
-	s.failOn("list", "secrets", 1, errDown)
-	if _, err := s.cluster().Observe(context.Background(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)}); !errors.Is(err, errDown) {
-		t.Errorf("a failed list must be an error; got error %v", err)
-	}
 }
 
-func TestObserveReadsEveryPage(t *testing.T) {
-	a, b := restored(xptest.XR("a", xptest.NeverComposed())), restored(xptest.XR("b", xptest.NeverComposed()))
-	s := newServer()
-	pages := []*unstructured.Unstructured{a, b}
-	s.PrependReactor("list", "xorders", func(clienttesting.Action) (bool, runtime.Object, error) {
-		list := &unstructured.UnstructuredList{Items: []unstructured.Unstructured{*pages[0]}}
-		list.SetGroupVersionKind(schema.FromAPIVersionAndKind(xptest.LegacyVersion, xptest.LegacyKind+"List"))
-		if pages = pages[1:]; len(pages) > 0 {
-			list.SetContinue("more")
-		}
+// A provider's kind can have the name Secret too. It has no type to select by.
+func TestObserveListsSecretsOfOtherGroups(t *testing.T) {
+	mr := xptest.Object(otherSecrets.GroupVersion().String(), "Secret", "", "s")
+	xr := restored(xptest.XR("x", xptest.Refs(mr)))
+	s := newServer(xr, restored(xptest.Revision(xptest.RevisionName, xr)), mr).serve(otherSecrets.GroupVersion().String(), metav1.APIResource{Name: "secrets", Kind: "Secret"})
+	s.PrependReactor("list", "secrets", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		l, _ := action.(clienttesting.ListActionImpl)
 
-		return true, list, nil
+		return action.GetResource() == otherSecrets && !l.GetListRestrictions().Fields.Empty(), nil, apierrors.NewBadRequest("field label not supported: type") // As for every custom resource.
 	})
-	w, err := s.cluster().Observe(context.Background(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(b)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(w.Subjects()) != 2 || len(s.requests("list")) != 2 {
-		t.Errorf("held %v, requested %v", w.Subjects(), s.requests("list"))
+	if observe(t, s, xr).Get(xp.RefTo(mr)) == nil {
+		t.Error("an MR from before the restore must be observed")
 	}
 }
 
-func TestObserveErrors(t *testing.T) {
-	xr := restored(xptest.XR("x", xptest.Refs(xptest.MR("b"))))
-	gr := buckets.GroupResource()
-	cases := map[string]struct {
+// A namespaced object refers to its own namespace, so no other is read for it.
+func TestObserveListsInNamespaces(t *testing.T) {
+	type args struct {
 		reason string
-		err    error
-		want   error
-	}{
-		"Passing":  {reason: "A failed list does not mean that the object is absent.", err: errDown, want: errDown},
-		"NotFound": {reason: "A CRD that went away after discovery has no objects.", err: apierrors.NewNotFound(gr, "")},
-		"NoList": {
-			reason: "A kind that can only be created, such as a TokenReview, must not stop the others.",
-			err:    apierrors.NewMethodNotSupported(gr, "list"),
-		},
+		of     []string
+		want   []string
 	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			s := newServer(xr, restored(xptest.Revision(xptest.RevisionName, xr)))
-			s.failOn("list", "buckets", 1, tc.err)
-			w, err := s.cluster().Observe(context.Background(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)})
-			if !errors.Is(err, tc.want) {
-				t.Fatalf("%s\ngot error %v", tc.reason, err)
+	each(t, map[string]args{
+		"One":  {reason: "Only this namespace has composed objects.", of: []string{"team-a"}, want: []string{"team-a"}},
+		"Two":  {reason: "The plugin lists each of two namespaces separately.", of: []string{"team-a", "team-b"}, want: []string{"team-a", "team-b"}},
+		"Many": {reason: "The objects of many tenants justify a list of all namespaces.", of: []string{"a", "b", "c", "d", "e"}, want: []string{""}},
+	}, func(t *testing.T, tc args) {
+		var xrs []*unstructured.Unstructured
+		for _, namespace := range tc.of {
+			xrs = append(xrs, restored(xptest.XR("of-"+namespace, xptest.Refs(xptest.Object("v1", "ConfigMap", namespace, "c")))))
+		}
+		s := newServer(append(xrs, restored(xptest.Revision(xptest.RevisionName, xrs[0])))...)
+		observe(t, s, xrs[0])
+		var lists []string
+		for _, a := range s.Actions() {
+			if a.GetVerb() == "list" && a.GetResource() == configmaps {
+				lists = append(lists, a.GetNamespace())
 			}
-			if err == nil && len(adoption.Next(w, xp.RefTo(xr)).Waiting) == 0 {
-				t.Errorf("%s\nthe plan waits for nothing", tc.reason)
-			}
-		})
-	}
-
-	s := newServer()
-	s.discoveryErr = errDown
-	if _, err := s.cluster().Observe(context.Background(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)}); !errors.Is(err, errDown) {
-		t.Errorf("a failed discovery must be an error; got %v", err)
-	}
-}
-
-func TestObserveGivesItemsTheirKind(t *testing.T) {
-	u := ofKind(&unstructured.Unstructured{Object: map[string]any{}}, schema.FromAPIVersionAndKind("example.org/v1", "K"))
-	if u.GetKind() != "K" || u.GetAPIVersion() != "example.org/v1" {
-		t.Errorf("some servers omit the kind of a list's items; got %v", u)
-	}
-	if u := ofKind(xptest.XR("x"), schema.GroupVersionKind{Kind: "Other"}); u.GetKind() != xptest.LegacyKind {
-		t.Errorf("got %v", u)
-	}
+		}
+		slices.Sort(lists)
+		if len(lists) != 2*len(tc.want) || !slices.Equal(slices.Compact(lists), tc.want) {
+			t.Errorf("%s\nwant two lists for each: the restored objects, and then all; got %q", tc.reason, lists)
+		}
+	})
 }
 
 // A reference can have a version that is no longer served. The object is the same in each version.
 func TestObserveFindsWhatIsNamedInAnotherVersion(t *testing.T) {
 	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled())
 	old := xptest.With(bucket, xptest.Field("cloud.example.org/v1alpha0", "apiVersion"))
-	gone := xptest.Object("cloud.example.org/v1alpha0", "Gone", "", "g")
-	for name, restore := range map[string]func(*unstructured.Unstructured) *unstructured.Unstructured{
-		"Restored": restored,
-		"Live":     func(u *unstructured.Unstructured) *unstructured.Unstructured { return u },
+	xr := held(xptest.XR("x", xptest.Refs(old, xptest.Object("cloud.example.org/v1alpha0", "Gone", "", "g"))), adoption.Hold{})
+	for _, u := range []*unstructured.Unstructured{bucket, restored(bucket)} {
+		s := newServer(xptest.With(xr, xptest.SeenPaused()), u, restored(xptest.Revision(xptest.RevisionName, xr)))
+		w := observe(t, s, xr)
+		var codes []reason.Code
+		for _, m := range adoption.Next(w, xp.RefTo(xr)).Waiting {
+			codes = append(codes, m.Code)
+		}
+		if diff := cmp.Diff([]reason.Code{reason.KindNotServed, reason.VersionNotServed}, codes); diff != "" || w.Get(xp.RefTo(old)) == nil || len(s.requests("get")) > 0 {
+			t.Errorf("the object must be found by lists: -want, +got:\n%s", diff)
+		}
+	}
+}
+
+var errConversion = apierrors.NewInternalError(errors.New(
+	`conversion webhook for cloud.example.org/v1alpha1, Kind=Bucket failed: Post "https://provider.crossplane-system.svc/convert": service "provider" not found`))
+
+// A composed kind that can't be read blocks only the XRs that compose it. A kind that all plans
+// need blocks all. An object that can't be converted is not missing, and blocks no other XR.
+func TestObserveWhatCannotBeRead(t *testing.T) {
+	c := xptest.Object("v1", "ConfigMap", "infra", "c", xptest.ControlledBy(xptest.XR("y")))
+	theirs := restored(xptest.XR("y", xptest.Refs(c), xptest.SeenPaused()))
+	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")))
+	mine := restored(xptest.XR("x", xptest.Refs(bucket), xptest.SeenPaused()))
+	publisher := restored(xptest.MR("b", xptest.PublishesTo("infra", "s")))
+	claimed := restored(xptest.XR("x", xptest.ClaimedBy(xptest.Claim("o", xptest.OfXR(mine))), xptest.SeenPaused()))
+	down, forbidden := apierrors.NewServiceUnavailable("its server is down"), apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("not for you"))
+	type args struct {
+		reason string
+		object *unstructured.Unstructured
+		// fails is the resource that can't be listed; with whole, only its lists without a selector
+		// fail.
+		fails string
+		whole bool
+		with  error
+		// asked is requested too, and unread is set if the other XR can't be read either.
+		asked  *unstructured.Unstructured
+		unread bool
+		// wants is the object that the XR waits for; if it is empty, all wait.
+		wants string
+	}
+	each(t, map[string]args{
+		"Down":        {reason: "A tenant's XR can list any kind.", object: mine, fails: "buckets", with: down, wants: "Bucket b"},
+		"Forbidden":   {reason: "The plugin may lack the right to read a kind.", object: mine, fails: "buckets", with: forbidden, wants: "Bucket b"},
+		"DownWhole":   {reason: "The plugin can't read an object from before the restore.", object: mine, fails: "buckets", whole: true, with: down, wants: "Bucket b"},
+		"Dropped":     {reason: "An object that may exist must not be given up.", object: xptest.With(mine, xptest.Refs()), fails: "buckets", with: down, wants: "Bucket b"},
+		"NotAnXR":     {reason: "A claim can name any object.", object: restored(xptest.Claim("o", xptest.OfXR(bucket))), fails: "buckets", with: down, wants: "Bucket b"},
+		"Hangs":       {reason: "Perhaps only the server of this kind does not answer.", object: mine, fails: "buckets", with: context.DeadlineExceeded, wants: "Bucket b"},
+		"Converted":   {reason: "The adoption of an MR waits for the webhook.", object: publisher, fails: "buckets", with: errConversion, wants: "Bucket b"},
+		"ConvertedXR": {reason: "An XRD can have a webhook.", object: claimed, fails: "xorders", with: errConversion, unread: true, wants: "XOrder x"},
+		"OfClaim":     {reason: "An XR waits if its claim can't be read.", object: claimed, fails: "orderclaims", with: errConversion, wants: "OrderClaim team-a/o"},
+		"Unanswered":  {reason: "A broken connection does not prove that one kind is down.", object: mine, fails: "buckets", with: errDown},
+		"Subject":     {reason: "The user requested this object, so the failure is an error.", object: mine, fails: "buckets", with: down, asked: bucket},
+		"XRs":         {reason: "Without XRs there is nothing to adopt.", object: mine, fails: "xorders", with: down},
+		"Claims":      {reason: "The plan depends on whether an XR has a claim.", object: claimed, fails: "orderclaims", with: forbidden},
+		"Revisions":   {reason: "All XRs depend on revisions.", object: mine, fails: "compositionrevisions", with: forbidden},
+		"Secrets":     {reason: "Connection Secrets concern all objects.", object: restored(xptest.XR("x", xptest.NeverComposed(), xptest.PublishesTo("infra", "s"))), fails: "secrets", with: down},
+	}, func(t *testing.T, tc args) {
+		s := newServer(theirs, restored(c), tc.object, restored(xptest.Revision(xptest.RevisionName, theirs)))
+		s.refuseLists(tc.fails, tc.whole, tc.with)
+		objects := []*unstructured.Unstructured{theirs, tc.object}
+		if tc.asked != nil {
+			objects = append(objects, tc.asked)
+		}
+		w, err := s.cluster().Observe(t.Context(), adoption.Unverified, selector, refsOf(objects))
+		if tc.wants == "" {
+			if !errors.Is(err, tc.with) {
+				t.Errorf("%s\ngot error %v", tc.reason, err)
+			}
+
+			return
+		}
+		if err != nil {
+			t.Fatalf("%s\n%v", tc.reason, err)
+		}
+		if plan := adoption.Next(w, xp.RefTo(theirs)); plan.Patch == nil && !tc.unread {
+			t.Errorf("%s\nthe other XR waits for %v", tc.reason, plan.Waiting)
+		}
+		plan := adoption.Next(w, xp.RefTo(tc.object))
+		causes := strings.Split(tc.with.Error(), ": ")
+		if plan.Patch != nil || plan.Done || !plan.Failed.IsZero() || plan.Adopted > 0 || !strings.Contains(waiting(plan), tc.wants+": it can't be read") ||
+			!strings.Contains(waiting(plan), causes[len(causes)-1]) {
+			t.Errorf("%s\ngot %+v, want a plan that waits for %s because of %v", tc.reason, plan, tc.wants, tc.with)
+		}
+	})
+	for name, err := range map[string]error{
+		"NotFound": apierrors.NewNotFound(buckets.GroupResource(), ""), // A CRD that went away after discovery has no objects.
+		"NoList":   apierrors.NewMethodNotSupported(buckets.GroupResource(), "list"),
 	} {
-		t.Run(name, func(t *testing.T) {
-			xr := restored(xptest.XR("x", xptest.Refs(old, gone)))
-			if _, err := adoption.Put(xr, adoption.Hold{Restore: "velero/monday"}); err != nil {
-				t.Fatal(err)
-			}
-			s := newServer(xptest.With(xr, xptest.SeenPaused()), restore(bucket), restored(xptest.Revision(xptest.RevisionName, xr)))
-			w, err := s.cluster().Observe(context.Background(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)})
-			if err != nil || w.Get(xp.RefTo(old)) == nil {
-				t.Fatalf("the object is not found; error %v", err)
-			}
-			plan := adoption.Next(w, xp.RefTo(xr))
-			if diff := cmp.Diff([]string{
-				"Gone g: its kind is not served, so no restore can bring it yet. Install the provider or XRD of Gone.cloud.example.org, then restore again [KindNotServed]",
-				"Bucket b: the resourceRefs of XOrder x have it as cloud.example.org/v1alpha0, which is not served. Write cloud.example.org/v1alpha1 there, and into " +
-					"compositionRevisionRef a revision of its Composition with that version: kubectl edit XOrder.example.org x [VersionNotServed]",
-			}, reason.Strings(plan.Waiting)); diff != "" {
-				t.Errorf("-want, +got:\n%s", diff)
-			}
-			if got := s.requests("get"); len(got) > 0 {
-				t.Errorf("an observation may only list: %v", got)
+		s := newServer(mine, restored(xptest.Revision(xptest.RevisionName, mine)))
+		s.failOn("list", "buckets", 1, err)
+		if plan := adoption.Next(observe(t, s, mine), xp.RefTo(mine)); plan.Patch != nil || len(plan.Waiting) == 0 {
+			t.Errorf("%s: the plan waits for nothing: %+v", name, plan)
+		}
+	}
+}
+
+// A tenant's XR can list as many kinds as fit into etcd, and all adoptions wait for each request.
+func TestObserveDiscoversOnce(t *testing.T) {
+	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("y")))
+	theirs := restored(xptest.XR("y", xptest.Refs(bucket)))
+	down := schema.GroupVersion{Group: "down.example.org", Version: "v1"}
+	requests := func(t *testing.T, made int, of func(*server) *Cluster) int {
+		t.Helper()
+		var listed []*unstructured.Unstructured
+		for i := range made {
+			n := strconv.Itoa(i)
+			listed = append(listed, xptest.Object("group"+n+".org/v1", "K", "", "a"), xptest.Object(xptest.ManagedVersion, "K"+n, "", "a"),
+				xptest.Object("cloud.example.org/v"+n, "Bucket", "", "a"), xptest.Object(down.String(), "K"+n, "", "a"))
+		}
+		mine := restored(xptest.XR("x", xptest.Refs(listed...)))
+		s := newServer(theirs, mine, restored(bucket), restored(xptest.Revision(xptest.RevisionName, mine))).serve(down.String())
+		s.undiscoverable = map[string]error{down.String(): apierrors.NewServiceUnavailable("its server is down")}
+		c := of(s)
+		c.backoff = wait.Backoff{Steps: 1}
+		w, err := c.Observe(t.Context(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(theirs), xp.RefTo(mine)})
+		must(t, err)
+		// The fourth list is of all Buckets: refs with unknown versions are looked for in the
+		// served one.
+		if len(s.requests("list")) != 4 || w.Get(xp.RefTo(bucket)) == nil {
+			t.Errorf("the lists were %v", s.requests("list"))
+		}
+		if waiting := adoption.Next(w, xp.RefTo(mine)).Waiting; len(waiting) < len(listed) {
+			t.Errorf("the plan must wait for all %d missing objects, not for %d", len(listed), len(waiting))
+		}
+
+		return len(s.kindReads) + s.groupReads
+	}
+	for name, of := range map[string]func(*server) *Cluster{
+		"InParts": (*server).cluster,
+		"AtOnce": func(s *server) *Cluster { // The server returns all groups at once, except those that are down.
+			g := &bulkServer{server: s, failing: map[schema.GroupVersion]error{down: errDown}}
+
+			return NewCluster(g, g)
+		},
+	} {
+		bubble(t, func(t *testing.T) {
+			if few, many := requests(t, 2, of), requests(t, 60, of); few != many {
+				t.Errorf("%s: %d requests for few kinds and %d for many", name, few, many)
 			}
 		})
+	}
+}
+
+func TestObserveFindsKindsThatHaveCome(t *testing.T) {
+	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")))
+	xr := restored(xptest.XR("x", xptest.Refs(bucket)))
+	s := newServer(xr, restored(bucket), restored(xptest.Revision(xptest.RevisionName, xr)))
+	served := s.kinds[xptest.ManagedVersion]
+	delete(s.kinds, xptest.ManagedVersion)
+	c := s.cluster()
+	for _, there := range []bool{false, true} {
+		w, err := c.Observe(t.Context(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)})
+		if err != nil || (w.Get(xp.RefTo(bucket)) != nil) != there {
+			t.Errorf("the provider is installed: %v; got %v, %v", there, w.Get(xp.RefTo(bucket)), err)
+		}
+		s.kinds[xptest.ManagedVersion] = served
 	}
 }

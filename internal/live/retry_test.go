@@ -1,13 +1,18 @@
 package live
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -19,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
@@ -95,140 +101,86 @@ func TestFailuresAreNoAnswers(t *testing.T) {
 	x := xptest.XR("x")
 	mr, revision := xptest.MR("b", xptest.ControlledBy(x)), xptest.Revision(xptest.RevisionName, x)
 	xr := restored(xptest.XR("x", xptest.Refs(mr)))
-	settings := xptest.Object("v1", "ConfigMap", "velero", "settings", xptest.Labelled("velero.io/plugin-config", ""), xptest.Labelled("velero.crossplane.io/settings", ""),
-		xptest.Field(map[string]any{"clone": "new"}, "data"))
-	missing := xptest.XR("missing")
-	owner := func(u *unstructured.Unstructured) metav1.OwnerReference {
-		return metav1.OwnerReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName()}
-	}
 	cases := map[string]struct {
 		reason string
-		ask    func(t *testing.T, c *Cluster) (any, error)
+		ask    func(ctx context.Context, c *Cluster) (any, error)
 		want   any
 	}{
 		"Owner": {
-			reason: "An owner that counts as gone is dropped, and its objects are orphaned.",
-			ask: func(t *testing.T, c *Cluster) (any, error) {
-				t.Helper()
-				u, err := c.Owner(t.Context(), owner(x), "")
+			reason: "An owner that counts as gone is dropped, and its objects are orphaned.", want: x.GetUID(),
+			ask: func(ctx context.Context, c *Cluster) (any, error) {
+				u, err := c.Owner(ctx, ownerOf(xptest.LegacyKind, "x"), "")
 				if err != nil {
 					return nil, err
 				}
 
-				return string(u.GetUID()), nil
+				return u.GetUID(), nil
 			},
-			want: string(x.GetUID()),
 		},
 		"OwnerThatIsGone": {
-			reason: "A retry must not hide that the owner is gone.",
-			ask: func(t *testing.T, c *Cluster) (any, error) {
-				t.Helper()
-				_, err := c.Owner(t.Context(), owner(missing), "")
-				if apierrors.IsNotFound(err) {
-					return "gone", nil
-				}
+			reason: "A retry must not hide that the owner is gone.", want: true,
+			ask: func(ctx context.Context, c *Cluster) (any, error) {
+				_, err := c.Owner(ctx, ownerOf(xptest.LegacyKind, "missing"), "")
 
-				return nil, err
+				return apierrors.IsNotFound(err), ignoreUnserved(err)
 			},
-			want: "gone",
 		},
 		"Exists": {
-			reason: "A restore must not overwrite a live object.",
-			ask:    func(t *testing.T, c *Cluster) (any, error) { t.Helper(); return c.Exists(t.Context(), xp.RefTo(mr)) },
-			want:   true,
-		},
-		"Deleting": {
-			reason: "The check uses the same list.",
-			ask:    func(t *testing.T, c *Cluster) (any, error) { t.Helper(); return c.Deleting(t.Context(), xp.RefTo(mr)) },
-			want:   false,
-		},
-		"List": {
-			reason: "A backup includes the objects of a list.",
-			ask: func(t *testing.T, c *Cluster) (any, error) {
-				t.Helper()
-				all, err := c.List(t.Context(), mr.GroupVersionKind(), "", metav1.ListOptions{})
-
-				return len(all), err
-			},
-			want: 1,
-		},
-		"Read": {
-			reason: "The release command reads its results.",
-			ask: func(t *testing.T, c *Cluster) (any, error) {
-				t.Helper()
-				all, err := c.Read(t.Context(), []xp.Ref{xp.RefTo(mr)}, "")
-
-				return len(all), err
-			},
-			want: 1,
+			reason: "A restore must not overwrite a live object.", want: true,
+			ask: func(ctx context.Context, c *Cluster) (any, error) { return c.Exists(ctx, xp.RefTo(mr)) },
 		},
 		"Settings": {
-			reason: "Settings that can't be read change the result of a restore.",
-			ask:    func(t *testing.T, c *Cluster) (any, error) { t.Helper(); return c.Settings(t.Context(), "velero") },
-			want:   map[string]string{"clone": "new"},
+			reason: "Settings that can't be read change the result of a restore.", want: map[string]string{"clone": "new"},
+			ask: func(ctx context.Context, c *Cluster) (any, error) { return c.Settings(ctx, "velero") },
 		},
 		"Resource": {
-			reason: "The plugin looks up the resource of each item that must come first.",
-			ask: func(t *testing.T, c *Cluster) (any, error) {
-				t.Helper()
+			reason: "The plugin looks up the resource of each item that must come first.", want: "buckets",
+			ask: func(_ context.Context, c *Cluster) (any, error) {
 				gvr, _, err := c.Resource(mr.GroupVersionKind())
 
 				return gvr.Resource, err
 			},
-			want: "buckets",
 		},
 		"Served": {
-			reason: "A backup lists the served kinds.",
-			ask: func(t *testing.T, c *Cluster) (any, error) {
-				t.Helper()
+			reason: "A backup lists the served kinds.", want: true,
+			ask: func(_ context.Context, c *Cluster) (any, error) {
 				_, ok, err := c.Served(mr.GroupVersionKind().GroupKind())
 
 				return ok, err
 			},
-			want: true,
 		},
 		"Observe": {
-			reason: "A poll that observes nothing would find no holds.",
-			ask: func(t *testing.T, c *Cluster) (any, error) {
-				t.Helper()
-				w, err := c.Observe(t.Context(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)})
-				if err != nil {
-					return nil, err
-				}
+			reason: "A poll that observes nothing would find no holds.", want: true,
+			ask: func(ctx context.Context, c *Cluster) (any, error) {
+				w, err := c.Observe(ctx, adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)})
 
-				return w.Get(xp.RefTo(xr)) != nil && w.Get(xp.RefTo(mr)) != nil, nil
+				return w.Get(xp.RefTo(xr)) != nil && w.Get(xp.RefTo(mr)) != nil, err
 			},
-			want: true,
 		},
 		"Event": {
 			reason: "An Event must report the result of a hold.",
-			ask: func(t *testing.T, c *Cluster) (any, error) {
-				t.Helper()
-				return nil, c.Warn(t.Context(), xr, "Why", "because")
-			},
+			ask:    func(ctx context.Context, c *Cluster) (any, error) { return nil, c.Warn(ctx, xr, "Why", "because") },
 		},
 	}
 	for name, tc := range cases {
 		for fault, err := range transientErrors() {
 			t.Run(name+"/"+fault, func(t *testing.T) {
-				f, c := newFailingServer(err, xr, mr, revision, settings)
-				f.left = 2
-				got, err := tc.ask(t, c)
-				if diff := cmp.Diff(tc.want, got); err != nil || diff != "" {
-					t.Errorf("%s while it fails a few times: %v, -want, +got:\n%s", tc.reason, err, diff)
+				f, c := newFailingServer(err, xr, mr, revision, settings("s"))
+				check := func(left int) {
+					f.left = left
+					got, failure := tc.ask(t.Context(), c)
+					if diff := cmp.Diff(tc.want, got); failure != nil || diff != "" {
+						t.Errorf("%s after %d failures: %v, -want, +got:\n%s", tc.reason, left, failure, diff)
+					}
 				}
-
-				f, c = newFailingServer(f.err, xr, mr, revision, settings)
+				check(2)
+				f, c = newFailingServer(err, xr, mr, revision, settings("s"))
 				f.left = 1 << 20
-				_, err = tc.ask(t, c)
-				if err == nil || isUnserved(err) || !errors.Is(err, f.err) || name != "Event" && strings.Count(err.Error(), "try again when") != 1 {
-					t.Errorf("%s while it fails: %v", tc.reason, err)
+				if _, failure := tc.ask(t.Context(), c); failure == nil || isUnserved(failure) || !errors.Is(failure, err) ||
+					name != "Event" && strings.Count(failure.Error(), "try again when") != 1 {
+					t.Errorf("%s while it fails: %v", tc.reason, failure)
 				}
-				f.left = 0
-				got, err = tc.ask(t, c)
-				if diff := cmp.Diff(tc.want, got); err != nil || diff != "" {
-					t.Errorf("%s when it no longer fails: %v, -want, +got:\n%s", tc.reason, err, diff)
-				}
+				check(0)
 			})
 		}
 	}
@@ -252,9 +204,7 @@ func TestServerThatIsDown(t *testing.T) {
 	got = append(got, asked())
 	f.left = 1 << 20
 	got = append(got, asked())
-	if diff := cmp.Diff([]int{tries, 1, 1, tries}, got); diff != "" {
-		t.Errorf("the requests of a first failure, a second one, a success and a new failure: -want, +got:\n%s", diff)
-	}
+	same(t, []int{tries, 1, 1, tries}, got, "the requests of a first failure, a second one, a success and a new failure")
 }
 
 // A refusal is not retried.
@@ -268,11 +218,131 @@ func TestAnswersAreFinal(t *testing.T) {
 		"Another":   errDown,
 	}
 	for name, want := range cases {
+		n := 0
+		err := withoutPauses(newServer().cluster()).withRetry(t.Context().Done(), apiServerName, func() error { n++; return want })
+		if n != 1 || err != want { //nolint:errorlint // It must be the same error.
+			t.Errorf("%s: requested %d times: %v", name, n, err)
+		}
+	}
+}
+
+// A failed conversion of one kind does not concern other kinds, and is not retried as long as a
+// restart of the API server takes.
+func TestConversionIsNotOutage(t *testing.T) {
+	s := newServer(xptest.MR("b"))
+	s.failOn("list", "buckets", 1<<30, errConversion)
+	c := withoutPauses(s.cluster())
+	for range 3 {
+		if _, err := c.Exists(t.Context(), xp.RefTo(xptest.MR("b"))); !xp.IsConversion(err) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if asked := s.requests("list"); len(asked) != fewRetries || len(c.silent) > 0 {
+		t.Errorf("each item of a restore asks, and a webhook may need 30 s for no answer; requested %v, silent %v", asked, c.silent)
+	}
+	began := time.Now()
+	c.now = func() time.Time { return began.Add(unconvertedTTL) }
+	if _, err := c.Named(t.Context(), xptest.MR("b").GroupVersionKind(), "b"); !xp.IsConversion(err) || len(s.requests("list")) != 2*fewRetries {
+		t.Errorf("requested %v, and got %v: the webhook may be up by now", s.requests("list"), err)
+	}
+}
+
+// A patch may be applied although its answer was lost. The conflict of the retry then means
+// success, unless another writer has changed the object.
+func TestPatchWithoutAnAnswer(t *testing.T) {
+	pause := map[string]any{"metadata": map[string]any{
+		"resourceVersion": "1", "annotations": map[string]any{"crossplane.io/paused": "true", "velero.crossplane.x-k8s.io/hold": nil}, "labels": map[string]any{"gone": nil},
+	}, "spec": map[string]any{"names": []any{"a"}}}
+	names, kept := xptest.Field([]any{"a"}, "spec", "names"), xptest.Annotated("velero.crossplane.x-k8s.io/hold", "{}")
+	paused := func(value string) xptest.Option { return xptest.Annotated("crossplane.io/paused", value) }
+	type args struct {
+		reason string
+		// done are the changes of the object while the answer is lost.
+		done []xptest.Option
+		want bool
+	}
+	each(t, map[string]args{
+		"Done":   {reason: "The patch succeeded, and another writer has changed another field since.", want: true, done: []xptest.Option{paused("true"), names, xptest.SeenPaused()}},
+		"Undone": {reason: "Another writer has changed the patched field.", done: []xptest.Option{paused("false"), names}},
+		"Half":   {reason: "The patch removes an annotation, and the object still has it.", done: []xptest.Option{paused("true"), kept, names}},
+	}, func(t *testing.T, tc args) {
+		before := xptest.MR("b", kept)
+		s := newServer(before)
+		s.before("patch", 1, func() { s.put(buckets, xptest.With(xptest.MR("b", xptest.Version("1")), tc.done...)) })
+		s.failOn("patch", "*", 1, &url.Error{Op: "Patch", Err: io.EOF})
+		after, err := withoutPauses(s.cluster()).Patch(t.Context(), before, pause)
+		if tc.want && (err != nil || after.GetResourceVersion() != "2") || !tc.want && !apierrors.IsConflict(err) {
+			t.Errorf("%s Got %v", tc.reason, err)
+		}
+	})
+}
+
+// The client determines the error of a broken connection, so these connections are real.
+func TestBrokenConnections(t *testing.T) {
+	gv := metav1.GroupVersionForDiscovery{GroupVersion: xptest.ManagedVersion, Version: "v1alpha1"}
+	answers := map[string]any{
+		"/api":  metav1.APIVersions{Versions: []string{"v1"}},
+		"/apis": metav1.APIGroupList{Groups: []metav1.APIGroup{{Name: "cloud.example.org", Versions: []metav1.GroupVersionForDiscovery{gv}, PreferredVersion: gv}}},
+		"/apis/" + xptest.ManagedVersion: metav1.APIResourceList{
+			GroupVersion: xptest.ManagedVersion, APIResources: []metav1.APIResource{{Name: "buckets", Kind: xptest.ManagedKind}},
+		},
+		"/apis/" + xptest.ManagedVersion + "/buckets/b": xptest.MR("b", xptest.UID("u")),
+	}
+	cases := map[string]struct {
+		reason string
+		fail   func(w http.ResponseWriter, r *http.Request, whole []byte)
+	}{
+		"Reset": {reason: "The connection is reset.", fail: func(w http.ResponseWriter, _ *http.Request, _ []byte) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				panic(err)
+			}
+			_ = conn.(*net.TCPConn).SetLinger(0) //nolint:forcetypeassert // The server uses plain HTTP.
+			_ = conn.Close()
+		}},
+		"Closed": {reason: "The connection is closed.", fail: func(http.ResponseWriter, *http.Request, []byte) { panic(http.ErrAbortHandler) }},
+		"Truncated": {reason: "The answer ends in the middle.", fail: func(w http.ResponseWriter, _ *http.Request, whole []byte) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Content-Length", strconv.Itoa(len(whole)))
+			_, _ = w.Write(whole[:len(whole)/2])
+		}},
+		"Silent": {reason: "The API server does not answer before the timeout.", fail: func(_ http.ResponseWriter, r *http.Request, _ []byte) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			<-r.Context().Done()
+		}},
+		"Unavailable": {reason: "A proxy in front of the API server answers with an error.", fail: func(w http.ResponseWriter, _ *http.Request, _ []byte) {
+			http.Error(w, "<html>Bad Gateway</html>", http.StatusBadGateway)
+		}},
+	}
+	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			n := 0
-			err := withoutPauses(newServer().cluster()).withRetry(t.Context().Done(), apiServerName, func() error { n++; return want })
-			if n != 1 || err != want { //nolint:errorlint // It must be the same error.
-				t.Errorf("requested %d times: %v", n, err)
+			var mu sync.Mutex
+			calls := map[string]int{}
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				whole, _ := json.Marshal(answers[r.URL.Path])
+				mu.Lock()
+				calls[r.URL.Path]++
+				fails := calls[r.URL.Path] == 1
+				mu.Unlock()
+				if fails {
+					tc.fail(w, r, whole)
+
+					return
+				}
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = w.Write(whole)
+			}))
+			defer s.Close()
+			c, err := connectTo(&rest.Config{Host: s.URL, Timeout: time.Second / 2})
+			must(t, err)
+			u, err := withoutPauses(c).Owner(t.Context(), metav1.OwnerReference{APIVersion: xptest.ManagedVersion, Kind: xptest.ManagedKind, Name: "b"}, "")
+			if err != nil || u.GetUID() != "u" {
+				t.Errorf("%s Got %v", tc.reason, err)
+			}
+			for path := range answers {
+				if n := calls[path]; n < 2 || path != "/api" && n > 2 {
+					t.Errorf("%s %s must be requested twice, since the first request fails: %v", tc.reason, path, n)
+				}
 			}
 		})
 	}

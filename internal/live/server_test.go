@@ -7,12 +7,9 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/sirupsen/logrus"
-	logtest "github.com/sirupsen/logrus/hooks/test"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -55,9 +52,27 @@ var (
 	configmaps   = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	events       = schema.GroupVersionResource{Version: "v1", Resource: "events"}
 	deployments  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	usages       = schema.GroupVersionResource{Group: xp.GroupAPIExtensions, Version: "v1beta1", Resource: "usages"}
+	xrds         = schema.GroupVersionResource{Group: xp.GroupAPIExtensions, Version: "v1", Resource: "compositeresourcedefinitions"}
+	functions    = schema.GroupVersionResource{Group: xp.GroupPackage, Version: "v1", Resource: "functions"}
+	packages     = schema.GroupVersionResource{Group: xp.GroupPackage, Version: "v1", Resource: "functionrevisions"}
+	restores     = schema.GroupVersionResource{Group: "velero.io", Version: "v1", Resource: "restores"}
+	crds         = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	orders       = schema.GroupVersionResource{Group: "example.org", Version: "v1", Resource: "orders"}
+	queues       = schema.GroupVersionResource{Group: "cloud.example.org", Version: "v1alpha1", Resource: "queues"}
+	otherSecrets = schema.GroupVersionResource{Group: "secretsmanager.example.org", Version: "v1beta1", Resource: "secrets"}
 
 	definitionsOfMRs = xp.ResourceManagedDefinition.WithVersion("v1alpha1")
+	namespacedUsages = schema.GroupVersionResource{Group: xp.GroupProtection, Version: "v1beta1", Resource: "usages"}
 )
+
+// listKinds are the list kinds of the resources that the fake client serves.
+var listKinds = map[schema.GroupVersionResource]string{
+	xorders: xptest.LegacyKind + "List", orderclaims: xptest.ClaimKind + "List", buckets: xptest.ManagedKind + "List", revisions: "CompositionRevisionList",
+	compositions: "CompositionList", configmaps: "ConfigMapList", secrets: "SecretList", events: "EventList", deployments: "DeploymentList",
+	definitionsOfMRs: "ManagedResourceDefinitionList", xrds: "CompositeResourceDefinitionList", functions: "FunctionList", packages: "FunctionRevisionList",
+	usages: "UsageList", namespacedUsages: "UsageList", restores: "RestoreList", otherSecrets: "SecretList", crds: "CustomResourceDefinitionList",
+}
 
 func newServer(objects ...*unstructured.Unstructured) *server {
 	var all []runtime.Object
@@ -65,11 +80,7 @@ func newServer(objects ...*unstructured.Unstructured) *server {
 		all = append(all, xptest.With(u, xptest.Version("1")))
 	}
 	s := &server{
-		FakeDynamicClient: fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
-			xorders: xptest.LegacyKind + "List", orderclaims: xptest.ClaimKind + "List", buckets: xptest.ManagedKind + "List",
-			revisions: "CompositionRevisionList", compositions: "CompositionList", configmaps: "ConfigMapList", secrets: "SecretList", events: "EventList",
-			deployments: "DeploymentList", definitionsOfMRs: "ManagedResourceDefinitionList",
-		}, all...),
+		FakeDynamicClient: fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), listKinds, all...),
 		kinds: map[string][]metav1.APIResource{
 			xptest.LegacyVersion: {
 				{Name: "xorders/status", Kind: xptest.LegacyKind},
@@ -84,17 +95,27 @@ func newServer(objects ...*unstructured.Unstructured) *server {
 	}
 	s.PrependReactor("patch", "*", s.rejectStale)
 	s.PrependReactor("create", "*", generateName)
-	s.refuseWatches()
+	// The fake's watches have no events between a list and the watch. Tests of watches use an
+	// apiServer.
+	s.PrependWatchReactor("*", func(a clienttesting.Action) (bool, watch.Interface, error) {
+		return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("no watches"))
+	})
 
 	return s
 }
 
-// refuseWatches makes watches fail: those of the fake have no events between a list and the watch.
-// Tests of watches use an apiServer.
-func (s *server) refuseWatches() {
-	s.PrependWatchReactor("*", func(a clienttesting.Action) (bool, watch.Interface, error) {
-		return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("no watches"))
-	})
+// serve adds kinds of a group and version.
+func (s *server) serve(groupVersion string, kinds ...metav1.APIResource) *server {
+	s.kinds[groupVersion] = append(s.kinds[groupVersion], kinds...)
+
+	return s
+}
+
+// newPlatform returns a server that also serves XRDs, Functions and Usages.
+func newPlatform(objects ...*unstructured.Unstructured) *server {
+	return newServer(objects...).serve(usages.GroupVersion().String(), metav1.APIResource{Name: usages.Resource, Kind: "Usage"}).
+		serve(xp.GroupAPIExtensions+"/v1", metav1.APIResource{Name: xrds.Resource, Kind: "CompositeResourceDefinition"}).
+		serve(xp.GroupPackage+"/v1", metav1.APIResource{Name: functions.Resource, Kind: "Function"}, metav1.APIResource{Name: packages.Resource, Kind: "FunctionRevision"})
 }
 
 // generateName sets a generated name, as an API server does.
@@ -149,11 +170,22 @@ func (s *server) put(gvr schema.GroupVersionResource, u *unstructured.Unstructur
 func (s *server) get(t *testing.T, gvr schema.GroupVersionResource, namespace, name string) *unstructured.Unstructured {
 	t.Helper()
 	obj, err := s.Tracker().Get(gvr, namespace, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 
 	return obj.(*unstructured.Unstructured) //nolint:forcetypeassert // The tracker returns only such objects.
+}
+
+// all returns the objects of a resource.
+func (s *server) all(gvr schema.GroupVersionResource, gvk schema.GroupVersionKind) (all []*unstructured.Unstructured) {
+	list, err := s.Tracker().List(gvr, gvk, "")
+	if err != nil {
+		panic(err) // The test is wrong.
+	}
+	for _, u := range list.(*unstructured.UnstructuredList).Items { //nolint:forcetypeassert // The tracker returns only lists.
+		all = append(all, &u)
+	}
+
+	return all
 }
 
 // failOn makes the first n requests with a verb fail.
@@ -165,11 +197,13 @@ func (s *server) failOn(verb, resource string, n int, err error) {
 	})
 }
 
-// meanwhile calls happens before the first request with the verb.
-func (s *server) meanwhile(verb string, happens func()) {
-	var once sync.Once
+// before calls happens before the n-th request with the verb.
+func (s *server) before(verb string, n int, happens func()) {
 	s.PrependReactor(verb, "*", func(clienttesting.Action) (bool, runtime.Object, error) {
-		once.Do(happens)
+		n--
+		if n == 0 {
+			happens()
+		}
 
 		return false, nil, nil
 	})
@@ -204,6 +238,17 @@ func (s *server) requests(verb string) []string {
 	}
 
 	return asked
+}
+
+// count returns how often requests has an entry.
+func (s *server) count(verb, what string) (n int) {
+	for _, asked := range s.requests(verb) {
+		if asked == what {
+			n++
+		}
+	}
+
+	return n
 }
 
 // steps returns the patches that change more than a notice in a mark.
@@ -300,9 +345,3 @@ func metadataOf(objects ...*unstructured.Unstructured) pager {
 }
 
 func (s *server) cluster() *Cluster { return NewCluster(s, s) }
-
-func discardLog() logrus.FieldLogger {
-	log, _ := logtest.NewNullLogger()
-
-	return log
-}

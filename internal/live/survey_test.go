@@ -1,19 +1,14 @@
 package live
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic/fake"
-	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
@@ -23,34 +18,19 @@ import (
 
 // surveyed returns a server with the categories of Crossplane's and providers' kinds.
 func surveyed(objects ...*unstructured.Unstructured) *server {
-	s := newServer()
-	var all []runtime.Object
-	for _, u := range objects {
-		all = append(all, u)
-	}
-	kinds := map[string][]metav1.APIResource{
-		xptest.LegacyVersion: {
-			{Name: "xorders", Kind: xptest.LegacyKind, Verbs: metav1.Verbs{"list"}, Categories: []string{"composite"}},
-			{Name: "orderclaims", Kind: xptest.ClaimKind, Namespaced: true, Verbs: metav1.Verbs{"list"}, Categories: []string{"claim"}},
-		},
-		xptest.ManagedVersion: {{Name: "buckets", Kind: xptest.ManagedKind, Verbs: metav1.Verbs{"list"}, Categories: []string{"managed"}}},
+	s := newServer(objects...)
+	claims := listed("orderclaims", xptest.ClaimKind, "claim")
+	claims.Namespaced = true
+	s.kinds = map[string][]metav1.APIResource{
+		xptest.LegacyVersion:  {listed("xorders", xptest.LegacyKind, "composite"), claims},
+		xptest.ManagedVersion: {listed("buckets", xptest.ManagedKind, "managed")},
 		"v1":                  s.kinds["v1"],
 		"velero.io/v1":        {{Name: "restores", Kind: "Restore", Namespaced: true}},
 		xp.GroupAPIExtensions + "/v1": {
-			{Name: "compositionrevisions", Kind: "CompositionRevision"},
-			{Name: "compositeresourcedefinitions", Kind: "CompositeResourceDefinition"},
+			{Name: "compositionrevisions", Kind: "CompositionRevision"}, {Name: "compositeresourcedefinitions", Kind: "CompositeResourceDefinition"},
 		},
 		xp.GroupProtection + "/v1beta1": {{Name: "usages", Kind: "Usage", Namespaced: true}},
 	}
-	names := map[schema.GroupVersionResource]string{definitionsOfMRs: "ManagedResourceDefinitionList"}
-	for groupVersion, resources := range kinds {
-		gv, _ := schema.ParseGroupVersion(groupVersion)
-		for _, r := range resources {
-			names[gv.WithResource(r.Name)] = r.Kind + "List"
-		}
-	}
-	s.kinds = kinds
-	s.FakeDynamicClient = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), names, all...)
 
 	return s
 }
@@ -60,10 +40,8 @@ func survey(t *testing.T, s *server, scope Scope) *Survey {
 	c := s.cluster()
 	c.metadataPages = metadataOf()
 	scope.Velero = "velero"
-	got, err := c.Survey(context.Background(), scope)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got, err := c.Survey(t.Context(), scope)
+	must(t, err)
 
 	return got
 }
@@ -94,42 +72,34 @@ func TestSurvey(t *testing.T) {
 	a, b := claimed("team-a", "a"), claimed("team-b", "b")
 	config := xptest.Object("v1", "ConfigMap", "team-a", "settings", xptest.ControlledBy(xptest.XR("xa")))
 	a[1] = xptest.With(a[1], xptest.Refs(a[2], config))
-	objects := append(append(a, b...), config)
-	cases := map[string]struct {
+	objects := slices.Concat(a, b, []*unstructured.Unstructured{config})
+	far := xptest.XR("far", xptest.Refs(xptest.MR("c"), xptest.MR("gone")))
+	type args struct {
 		reason  string
 		objects []*unstructured.Unstructured
-		change  func(s *server)
-		scope   Scope
-		want    []string
-		asked   []string
-	}{
+		// forbidden is a resource that may not be listed.
+		forbidden string
+		scope     Scope
+		want      []string
+		// buckets and configmaps are the label selectors of the lists.
+		buckets    string
+		configmaps []string
+	}
+	each(t, map[string]args{
 		"Whole": {
 			reason: "Kinds of Crossplane's categories are listed whole, and others by the label of composed resources.", objects: objects,
-			asked: []string{
-				"buckets ", "compositeresourcedefinitions ", "configmaps crossplane.io/composite", "orderclaims ", "restores ", "usages crossplane.io/composite", "xorders ",
-			},
+			configmaps: []string{"crossplane.io/composite"},
 		},
 		"Namespace": {
 			reason: "The survey reads only the cluster-scoped MRs that belong to the namespace.", objects: objects, scope: Scope{Namespace: "team-a"},
-			asked: []string{
-				"buckets crossplane.io/claim-namespace=team-a", "compositeresourcedefinitions ", "configmaps crossplane.io/composite", "orderclaims ", "restores ",
-				"usages crossplane.io/composite", "xorders ",
-			},
+			buckets: "crossplane.io/claim-namespace=team-a", configmaps: []string{"crossplane.io/composite"},
 		},
 		"Unlabelled": {
 			reason:  "The survey looks for an object without the label among all objects.",
-			objects: append(append([]*unstructured.Unstructured{}, a...), xptest.With(config, xptest.Without("metadata", "labels"))),
-			asked: []string{
-				"buckets ", "compositeresourcedefinitions ", "configmaps ", "configmaps crossplane.io/composite", "orderclaims ", "restores ",
-				"usages crossplane.io/composite", "xorders ",
-			},
+			objects: slices.Concat(a, []*unstructured.Unstructured{xptest.With(config, xptest.Without("metadata", "labels"))}), configmaps: []string{"", "crossplane.io/composite"},
 		},
 		"Forbidden": {
-			reason: "The survey names a kind that it can't read and reports no problems of it.", objects: objects,
-			change: func(s *server) {
-				s.failOn("list", "buckets", 1<<30, apierrors.NewForbidden(buckets.GroupResource(), "", errDown))
-			},
-			want: []string{"NotRead Bucket *"},
+			reason: "The survey names a kind that it can't read and reports no problems of it.", objects: objects, forbidden: "buckets", want: []string{"NotRead Bucket *"},
 		},
 		"Nested": {
 			reason: "A tree counts as a whole if one of its objects is in the namespace.", scope: Scope{Namespace: "team-a"},
@@ -140,119 +110,156 @@ func TestSurvey(t *testing.T) {
 		},
 		"UnlistedOfAnother": {
 			reason: "An MR that an XR of another namespace lists is no orphan.", scope: Scope{Namespace: "team-a"},
-			objects: append(append([]*unstructured.Unstructured{}, objects...),
-				xptest.XR("far", xptest.Refs(xptest.MR("c"), xptest.MR("gone"))), xptest.MR("c", xptest.Labelled(xp.LabelClaimNamespace, "team-a"), xptest.ControlledBy(xptest.XR("far")), xptest.Reconciled())),
+			objects: slices.Concat(objects, []*unstructured.Unstructured{far, xptest.MR("c", xptest.Labelled(xp.LabelClaimNamespace, "team-a"), xptest.ControlledBy(far), xptest.Reconciled())}),
 		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			s := surveyed(tc.objects...)
-			if tc.change != nil {
-				tc.change(s)
-			}
-			got := survey(t, s, tc.scope)
-			if diff := cmp.Diff(tc.want, problems(got)); diff != "" {
-				t.Errorf("%s\nproblems: -want, +got:\n%s", tc.reason, diff)
-			}
-			if tc.asked == nil {
-				return
-			}
-			if diff := cmp.Diff(tc.asked, sortedRequests(s)); diff != "" {
-				t.Errorf("%s\n-want, +requested:\n%s", tc.reason, diff)
-			}
-		})
-	}
+	}, func(t *testing.T, tc args) {
+		s := surveyed(tc.objects...)
+		if tc.forbidden != "" {
+			forbid(s, tc.forbidden)
+		}
+		same(t, tc.want, problems(survey(t, s, tc.scope)), tc.reason)
+		if tc.configmaps == nil {
+			return
+		}
+		want := []string{"buckets " + tc.buckets, "compositeresourcedefinitions ", "orderclaims ", "restores ", "usages crossplane.io/composite", "xorders "}
+		for _, selector := range tc.configmaps {
+			want = append(want, "configmaps "+selector)
+		}
+		got := s.requests("list")
+		slices.Sort(want)
+		slices.Sort(got)
+		same(t, want, got, tc.reason)
+	})
 }
 
 // A command with a namespace must not hold, release or delete what belongs to others.
 func TestSurveyOfNamespace(t *testing.T) {
-	alone := xptest.MR("alone", xptest.Reconciled())
-	cases := map[string]struct {
+	type objects = []*unstructured.Unstructured
+	alone, gone := xptest.MR("alone", xptest.Reconciled()), objects{xptest.MR("gone")}
+	foreign, other := xptest.XR("other", xptest.ControlledBy(xptest.XR("top")), xptest.Reconciled()), xptest.XR("other", xptest.Reconciled())
+	inner := xptest.XR("inner", xptest.Labelled(xp.LabelComposite, "xa"), xptest.Refs(alone), xptest.Reconciled())
+	kept := xptest.MR("kept", xptest.ControlledBy(xptest.XR("xa")), xptest.Reconciled())
+	type args struct {
 		reason string
-		// lists are the MRs that the XR of team-a lists besides its own.
-		lists  []*unstructured.Unstructured
-		others []*unstructured.Unstructured
-		want   []string
+		// lists are what the XR of team-a lists besides its own MR.
+		lists, others objects
+		// more is what is found besides the claim of team-a.
+		more string
 		// nested is true if the XR inner has to be in the tree.
 		nested bool
-	}{
-		"Sound":   {reason: "The tree of team-b is not read.", want: []string{"OrderClaim team-a/a"}},
-		"Missing": {reason: "To find a missing MR all MRs are listed.", lists: []*unstructured.Unstructured{xptest.MR("gone")}, want: []string{"OrderClaim team-a/a"}},
-		"Foreign": {reason: "An XR can list the MR of another XR.", lists: []*unstructured.Unstructured{xptest.MR("bb")}, want: []string{"OrderClaim team-a/a"}},
-		"ForeignXR": {
-			reason: "An XR can list the XR that another one composes.", lists: []*unstructured.Unstructured{xptest.XR("other")},
-			others: []*unstructured.Unstructured{xptest.XR("other", xptest.ControlledBy(xptest.XR("top")), xptest.Reconciled())},
-			want:   []string{"OrderClaim team-a/a"},
-		},
-		"ClaimedXR": {reason: "An XR can list that of another claim.", lists: []*unstructured.Unstructured{xptest.XR("xb")}, want: []string{"OrderClaim team-a/a"}},
-		"UnrelatedXR": {
-			reason: "An XR can list one without a claim.", lists: []*unstructured.Unstructured{xptest.XR("other")},
-			others: []*unstructured.Unstructured{xptest.XR("other", xptest.Reconciled())}, want: []string{"OrderClaim team-a/a"},
-		},
-		"NestedXR": {
-			reason: "Velero alone restores what an XR composes without its controller.", lists: []*unstructured.Unstructured{xptest.XR("inner")},
-			others: []*unstructured.Unstructured{
-				xptest.XR("inner", xptest.Labelled(xp.LabelComposite, "xa"), xptest.Refs(alone), xptest.Reconciled()), alone,
-			},
-			want: []string{"OrderClaim team-a/a"}, nested: true,
-		},
-		"Alone": {
-			reason: "An MR without an XR belongs to no namespace.", lists: []*unstructured.Unstructured{xptest.MR("gone")},
-			others: []*unstructured.Unstructured{alone}, want: []string{"OrderClaim team-a/a"},
-		},
-		"Unlisted": {
-			reason: "An MR that its XR no longer lists belongs to the XR.", lists: []*unstructured.Unstructured{xptest.MR("gone")},
-			others: []*unstructured.Unstructured{xptest.MR("kept", xptest.ControlledBy(xptest.XR("xa")), xptest.Reconciled())},
-			want:   []string{"OrderClaim team-a/a", "Bucket kept"},
-		},
+	}
+	each(t, map[string]args{
+		"Sound":       {reason: "The tree of team-b is not read."},
+		"Missing":     {reason: "To find a missing MR all MRs are listed.", lists: gone},
+		"Foreign":     {reason: "An XR can list the MR of another XR.", lists: objects{xptest.MR("bb")}},
+		"ForeignXR":   {reason: "An XR can list the XR that another one composes.", lists: objects{other}, others: objects{foreign}},
+		"ClaimedXR":   {reason: "An XR can list that of another claim.", lists: objects{xptest.XR("xb")}},
+		"UnrelatedXR": {reason: "An XR can list one without a claim.", lists: objects{other}, others: objects{other}},
+		"NestedXR":    {reason: "Velero alone restores what an XR composes without its controller.", lists: objects{inner}, others: objects{inner, alone}, nested: true},
+		"Alone":       {reason: "An MR without an XR belongs to no namespace.", lists: gone, others: objects{alone}},
+		"Unlisted":    {reason: "An MR that its XR no longer lists belongs to the XR.", lists: gone, others: objects{kept}, more: "Bucket kept"},
 		"Labelled": {
-			reason: "The label names the namespace of a lost claim.",
-			others: []*unstructured.Unstructured{xptest.With(alone, xptest.Labelled(xp.LabelClaimNamespace, "team-a"))},
-			want:   []string{"OrderClaim team-a/a", "Bucket alone"},
+			reason: "The label names the namespace of a lost claim.", others: objects{xptest.With(alone, xptest.Labelled(xp.LabelClaimNamespace, "team-a"))}, more: "Bucket alone",
 		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			a := claimed("team-a", "a")
-			a[1] = xptest.With(a[1], xptest.Refs(append([]*unstructured.Unstructured{a[2]}, tc.lists...)...))
-			got := survey(t, surveyed(slices.Concat(a, claimed("team-b", "b"), tc.others)...), Scope{Namespace: "team-a"})
-			var roots []string
-			for _, n := range got.Trees() {
-				roots = append(roots, n.String())
-			}
-			if diff := cmp.Diff(tc.want, roots); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
-			nested := false
-			for n := range report.All(got.Trees()...) {
-				nested = nested || n.Name == "inner" && len(n.Children) > 0
-			}
-			if nested != tc.nested {
-				t.Errorf("%s\nthe nested XR is in the tree: %t", tc.reason, nested)
-			}
-		})
-	}
-}
-
-func sortedRequests(s *server) []string {
-	asked := s.requests("list")
-	slices.Sort(asked)
-
-	return asked
+	}, func(t *testing.T, tc args) {
+		a := claimed("team-a", "a")
+		a[1] = xptest.With(a[1], xptest.Refs(append([]*unstructured.Unstructured{a[2]}, tc.lists...)...))
+		got := survey(t, surveyed(slices.Concat(a, claimed("team-b", "b"), tc.others)...), Scope{Namespace: "team-a"})
+		var roots []string
+		for _, n := range got.Trees() {
+			roots = append(roots, n.String())
+		}
+		if want := strings.TrimSpace("OrderClaim team-a/a " + tc.more); strings.Join(roots, " ") != want {
+			t.Errorf("%s\nwant %s, got %v", tc.reason, want, roots)
+		}
+		nested := false
+		for n := range report.All(got.Trees()...) {
+			nested = nested || n.Name == "inner" && len(n.Children) > 0
+		}
+		if nested != tc.nested {
+			t.Errorf("%s\nthe nested XR is in the tree: %t", tc.reason, nested)
+		}
+	})
 }
 
 func TestSurveyFails(t *testing.T) {
 	s := surveyed(claimed("team-a", "a")...)
-	s.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrors.NewForbidden(schema.GroupResource{}, "", errDown)
-	})
-	if _, err := s.cluster().Survey(context.Background(), Scope{}); err == nil || !strings.Contains(err.Error(), "rights") {
+	forbid(s, "*")
+	if _, err := s.cluster().Survey(t.Context(), Scope{}); err == nil || !strings.Contains(err.Error(), "rights") {
 		t.Errorf("without read access the survey must fail; got error %v", err)
 	}
 	s = surveyed()
 	delete(s.kinds, xptest.LegacyVersion)
 	delete(s.kinds, xptest.ManagedVersion)
-	if _, err := s.cluster().Survey(context.Background(), Scope{}); err == nil || !strings.Contains(err.Error(), "is Crossplane installed") {
+	if _, err := s.cluster().Survey(t.Context(), Scope{}); err == nil || !strings.Contains(err.Error(), "is Crossplane installed") {
 		t.Errorf("without Crossplane the survey must fail; got error %v", err)
+	}
+}
+
+func TestSurveyOfHolds(t *testing.T) {
+	tree := claimed("team-a", "a")
+	for i, u := range tree[:2] {
+		tree[i] = xptest.With(restored(u), xptest.Labelled(xp.LabelClaimNamespace, "team-a"))
+	}
+	restore := xptest.Object("velero.io/v1", "Restore", "velero", "monday", xptest.JSON(`{"spec":{"backupName":"b"},"status":{"phase":"WaitingForPluginOperations"}}`))
+	revision := "CompositionRevision " + xptest.RevisionName
+	type args struct {
+		reason  string
+		objects []*unstructured.Unstructured
+		// forbidden is a resource that may not be listed.
+		forbidden string
+		// want are the problems, and waits is what the XR's plan waits for, "" if it has no plan.
+		want  []string
+		waits string
+	}
+	each(t, map[string]args{
+		"UnderWay": {
+			reason: "The plugin reads what a held object needs.", objects: append(tree[:3:3], restore), want: []string{"Held OrderClaim team-a/a", "Held XOrder xa"}, waits: revision,
+		},
+		"Gone": {reason: "A hold without its Restore is leaked.", objects: tree, want: []string{"LeakedHold OrderClaim team-a/a", "LeakedHold XOrder xa"}, waits: revision},
+		"RestoresForbidden": {
+			reason: "Without the Restores the plugin can't know whether a hold is leaked.", objects: tree, forbidden: "restores",
+			want: []string{"Held OrderClaim team-a/a", "Held XOrder xa", "NotRead Restore *"}, waits: revision,
+		},
+		"RevisionsForbidden": {
+			reason: "An object without read access must not count as missing.", objects: append(tree[:3:3], restore), forbidden: "compositionrevisions",
+			want: []string{"Held OrderClaim team-a/a", "Held XOrder xa", "NotRead CompositionRevision *"},
+		},
+	}, func(t *testing.T, tc args) {
+		s := surveyed(tc.objects...)
+		if tc.forbidden != "" {
+			forbid(s, tc.forbidden)
+		}
+		got := survey(t, s, Scope{})
+		same(t, tc.want, problems(got), tc.reason)
+		plan, planned := got.State.Plans[xp.RefTo(tree[1]).ID()]
+		if planned != (tc.waits != "") || !strings.Contains(waiting(plan), tc.waits) {
+			t.Errorf("%s\ngot the plan %+v", tc.reason, plan)
+		}
+	})
+}
+
+func forbid(s *server, resource string) {
+	s.failOn("list", resource, 1<<30, apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", errDown))
+}
+
+func TestSurveyReadsNoSecrets(t *testing.T) {
+	x := xptest.XR("x", xptest.Reconciled())
+	secret := xptest.Object("v1", "Secret", "team-a", "s", xptest.ControlledBy(x), xptest.Labelled(xp.LabelComposite, "x"),
+		xptest.Annotated("kubectl.kubernetes.io/last-applied-configuration", `{"data":{"password":"x"}}`), xptest.Field(map[string]any{"password": "x"}, "data"))
+	s := surveyed(xptest.With(x, xptest.Refs(secret)), secret)
+	c := s.cluster()
+	c.metadataPages = metadataOf(secret)
+	got, err := c.Survey(t.Context(), Scope{Velero: "velero"})
+	must(t, err)
+	u := got.Get(xp.RefTo(secret))
+	if u == nil || u.Object["data"] != nil || len(u.GetAnnotations()) != 0 {
+		t.Errorf("a Secret must keep its owner and nothing else; got %v", u)
+	}
+	if p := problems(got); len(p) > 0 {
+		t.Errorf("the tree must have no problems; got %v", p)
+	}
+	if asked := s.requests("list"); slices.ContainsFunc(asked, func(s string) bool { return strings.HasPrefix(s, "secrets") }) {
+		t.Errorf("no Secret may be read; requested %v", asked)
 	}
 }

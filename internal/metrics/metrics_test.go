@@ -41,7 +41,7 @@ func problem(code reason.Code, severity report.Severity, name string) report.Pro
 	return report.Problem{Code: code, Severity: severity, Object: xp.Ref{APIVersion: "example.org/v1", Kind: "Bucket", Name: name}}
 }
 
-func samples() map[string]func() ([]byte, error) {
+func samples() map[string]*report.Report {
 	shared := heldNode("Bucket", "a", before(2*time.Hour), reason.LeakedHold, reason.NotReady)
 	xr := heldNode("Order", "x", before(time.Hour), reason.Held)
 	xr.Children = []*report.Node{shared, heldNode("Bucket", "b", before(3*time.Hour), reason.LeakedHold), heldNode("Bucket", "c", nil, reason.Quarantined)}
@@ -60,58 +60,31 @@ func samples() map[string]func() ([]byte, error) {
 	}
 	hostile := &report.Report{Kind: report.KindValidation, Time: now, Trees: []*report.Node{heldNode("Or\"der\\\n\xff# EOF", "x", nil, reason.Held)}}
 
-	return map[string]func() ([]byte, error){
-		"validation": func() ([]byte, error) { return Report(validation) },
-		"inspection": func() ([]byte, error) { return Report(inspection) },
-		"hostile":    func() ([]byte, error) { return Report(hostile) },
-	}
+	return map[string]*report.Report{"validation": validation, "inspection": inspection, "hostile": hostile}
 }
 
-// TestGolden compares the metrics with reviewed files. After a change run go test ./internal/metrics
-// -update and review the difference.
+// TestGolden compares the metrics with reviewed files, and reads them as a Pushgateway and a textfile
+// collector do. After a change run go test ./internal/metrics -update and review the difference.
 func TestGolden(t *testing.T) {
-	for name, sample := range samples() {
-		got, err := sample()
-		if err != nil {
-			t.Fatal(err)
-		}
-		file := "testdata/" + name + ".txt"
-		if *update {
-			if err := os.WriteFile(file, got, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(file) //nolint:gosec // It is in testdata.
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), string(got)); diff != "" {
-			t.Errorf("%s: run go test ./internal/metrics -update, and review the difference: -want, +got:\n%s", name, diff)
-		}
-	}
-}
-
-// TestReaders reads the metrics as a Pushgateway and a textfile collector do.
-func TestReaders(t *testing.T) {
 	found := map[string]bool{}
 	for name, sample := range samples() {
-		text, err := sample()
+		got, err := Report(sample)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Count(string(text), "\n# EOF\n") != 1 || !bytes.HasSuffix(text, []byte("\n# EOF\n")) {
-			t.Errorf("%s must end with its only # EOF, got:\n%s", name, text)
+		compare(t, "testdata/"+name+".txt", string(got))
+		if strings.Count(string(got), "\n# EOF\n") != 1 || !bytes.HasSuffix(got, []byte("\n# EOF\n")) {
+			t.Errorf("%s must end with its only # EOF, got:\n%s", name, got)
 		}
 		p := expfmt.NewTextParser(model.LegacyValidation)
-		families, err := p.TextToMetricFamilies(bytes.NewReader(text))
+		families, err := p.TextToMetricFamilies(bytes.NewReader(got))
 		if err != nil {
 			t.Errorf("%s must be readable as the text format of Prometheus: %v", name, err)
 		}
 		for family := range families {
 			found[family] = true
 		}
-		problems, err := promlint.New(bytes.NewReader(text)).Lint()
-		if err != nil || len(problems) > 0 {
+		if problems, err := promlint.New(bytes.NewReader(got)).Lint(); err != nil || len(problems) > 0 {
 			t.Errorf("%s must follow the conventions of Prometheus: %v, %v", name, problems, err)
 		}
 	}
@@ -122,22 +95,37 @@ func TestReaders(t *testing.T) {
 	}
 }
 
-const page = "../../docs/monitoring.md"
+// compare compares a file with what it must be, or with -update writes it.
+func compare(t *testing.T, file, want string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil { //nolint:gosec // All may read it.
+			t.Fatal(err)
+		}
+	}
+	have, err := os.ReadFile(file) //nolint:gosec // It is of this repository.
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(have), want); diff != "" {
+		t.Errorf("run go test ./internal/metrics -update, and review the difference of %s: -have, +want:\n%s", file, diff)
+	}
+}
 
 // TestPage compares the table of docs/monitoring.md with the metrics. go test ./internal/metrics
 // -update writes it.
 func TestPage(t *testing.T) {
-	const begin, end = "| metric | labels | of | meaning |\n| --- | --- | --- | --- |\n", "\n\n"
+	const page, begin = "../../docs/monitoring.md", "| metric | labels | of | meaning |\n| --- | --- | --- | --- |\n"
 	b, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
 	before, rest, ok := strings.Cut(string(b), begin)
-	rows, after, more := strings.Cut(rest, end)
+	_, after, more := strings.Cut(rest, "\n\n")
 	if !ok || !more {
 		t.Fatal("docs/monitoring.md must have the table of metrics")
 	}
-	var want []string
+	var rows []string
 	code := func(names []string) string {
 		if len(names) == 0 {
 			return ""
@@ -146,15 +134,7 @@ func TestPage(t *testing.T) {
 		return "`" + strings.Join(names, "`, `") + "`"
 	}
 	for _, d := range Definitions() {
-		want = append(want, fmt.Sprintf("| %#q | %s | %s | %s |", d.Name, code(d.Labels), code(d.Of), strings.TrimSuffix(d.Help, ".")))
+		rows = append(rows, fmt.Sprintf("| %#q | %s | %s | %s |", d.Name, code(d.Labels), code(d.Of), strings.TrimSuffix(d.Help, ".")))
 	}
-	if *update {
-		rows = strings.Join(want, "\n")
-		if err := os.WriteFile(page, []byte(before+begin+rows+end+after), 0o644); err != nil { //nolint:gosec // A page may be read by all.
-			t.Fatal(err)
-		}
-	}
-	if diff := cmp.Diff(strings.Join(want, "\n"), rows); diff != "" {
-		t.Errorf("docs/monitoring.md must list the metrics; run go test ./internal/metrics -update: -want, +got:\n%s", diff)
-	}
+	compare(t, page, before+begin+strings.Join(rows, "\n")+"\n\n"+after)
 }

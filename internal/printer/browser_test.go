@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
 // TestBrowserNotices checks that the other tests would detect a bad page.
@@ -34,15 +32,13 @@ func TestBrowserNotices(t *testing.T) {
 func TestBrowser(t *testing.T) {
 	b := newBrowser(t)
 	for name, r := range samples() {
-		if strings.HasPrefix(name, "code-") {
-			continue
-		}
 		page := printed(t, r, HTML, Options{})
 		for _, width := range []int{360, 1600} {
 			for _, dark := range []bool{false, true} {
 				where := fmt.Sprintf("%s at %d px, dark %t", name, width, dark)
 				b.open(page, "", width, dark)
-				if got, want := eval[string](b, "document.querySelector('.verdict strong').textContent"), verdictOf(r); got != want {
+				want, _ := verdict(r)
+				if got := eval[string](b, "document.querySelector('.verdict strong').textContent"); got != want {
 					t.Errorf("%s: want the verdict %q, got %q", where, want, got)
 				}
 				if over := eval[int](b, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
@@ -54,24 +50,13 @@ func TestBrowser(t *testing.T) {
 				if asked := slices.DeleteFunc(slices.Clone(b.requests), isItself); len(asked) > 0 {
 					t.Errorf("%s: the page must load nothing else; it requested %s", where, asked)
 				}
-				scheme := "light"
-				if dark {
-					scheme = "dark"
-				}
-				b.screenshot(fmt.Sprintf("%s-%d-%s", name, width, scheme))
+				b.screenshot(fmt.Sprintf("%s-%d-dark-%t", name, width, dark))
 				if got := eval[[]string](b, contrast); len(got) > 0 {
 					t.Errorf("%s: the contrast is too low: %s", where, got)
 				}
 			}
 		}
 	}
-}
-
-// verdictOf returns the first line of a report's page.
-func verdictOf(r *report.Report) string {
-	what, _ := verdict(r)
-
-	return what
 }
 
 func isItself(url string) bool {

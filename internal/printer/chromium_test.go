@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,11 +23,11 @@ const timeout = 2 * time.Minute
 // A browser is a headless Chromium with one page, controlled over a pipe (Chrome DevTools
 // Protocol).
 type browser struct {
-	t       testing.TB
-	to      *os.File
-	answers chan message
-	last    int
-	session string
+	t        testing.TB
+	to, from *os.File
+	answers  *bufio.Reader
+	last     int
+	session  string
 	// console are the page's console messages, including policy violations. requests are the URLs
 	// that it requested.
 	console, requests []string
@@ -34,27 +35,12 @@ type browser struct {
 }
 
 type message struct {
-	ID        int             `json:"id,omitempty"`
-	Method    string          `json:"method,omitempty"`
-	Session   string          `json:"sessionId,omitempty"`
-	Params    any             `json:"params,omitempty"`
-	Result    json.RawMessage `json:"result,omitempty"`
-	Error     json.RawMessage `json:"error,omitempty"`
-	rawParams json.RawMessage
-}
-
-func (m *message) UnmarshalJSON(b []byte) error {
-	type plain message
-	var raw struct {
-		plain
-
-		Params json.RawMessage `json:"params"`
-	}
-	err := json.Unmarshal(b, &raw)
-	*m = message(raw.plain)
-	m.rawParams = raw.Params
-
-	return err
+	ID      int             `json:"id,omitempty"`
+	Method  string          `json:"method,omitempty"`
+	Session string          `json:"sessionId,omitempty"`
+	Params  json.RawMessage `json:"params,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Error   json.RawMessage `json:"error,omitempty"`
 }
 
 // newBrowser starts a browser without network or DNS.
@@ -81,28 +67,15 @@ func newBrowser(tb testing.TB) *browser {
 	c.ExtraFiles = []*os.File{read, write}
 	must(tb, c.Start())
 	must(tb, errors.Join(read.Close(), write.Close()))
-	b := &browser{t: tb, to: to, answers: make(chan message)}
-	ended := make(chan struct{})
+	b := &browser{t: tb, to: to, from: from, answers: bufio.NewReader(from)}
 	tb.Cleanup(func() {
-		_ = b.send("Browser.close", nil, "") // It may have ended.
-		for late, over := time.After(timeout), false; !over; {
-			select {
-			case <-b.answers:
-			case <-ended:
-				over = true
-			case <-late:
-				over = true
-			}
-		}
+		b.session = ""
+		_ = b.send("Browser.close", nil) // It may have ended.
+		_, _ = io.Copy(io.Discard, b.from)
 		cancel()
-		_ = c.Wait()   // A browser that does not end is killed.
-		_ = to.Close() // It may be closed already.
+		_ = c.Wait() // A browser that does not end is killed.
+		_ = errors.Join(to.Close(), from.Close())
 	})
-	go func() {
-		defer close(ended)
-		defer from.Close()
-		b.listen(ctx, from)
-	}()
 	var target struct {
 		TargetID string `json:"targetId"`
 	}
@@ -126,42 +99,32 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-func (b *browser) listen(ctx context.Context, from *os.File) {
-	lines := bufio.NewReader(from)
-	for {
-		raw, err := lines.ReadBytes(0)
-		if err != nil {
-			return
-		}
-		var m message
-		if json.Unmarshal(bytes.TrimSuffix(raw, []byte{0}), &m) != nil {
-			continue
-		}
-		select {
-		case b.answers <- m:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-func (b *browser) send(method string, params any, session string) error {
+// send sends a message. The browser has to answer within the timeout.
+func (b *browser) send(method string, params any) error {
 	b.last++
-	raw, err := json.Marshal(message{ID: b.last, Method: method, Params: params, Session: session})
-	if err == nil {
-		_, err = b.to.Write(append(raw, 0))
+	raw, err := json.Marshal(params)
+	if err != nil {
+		return err
 	}
+	if params == nil {
+		raw = nil
+	}
+	raw, err = json.Marshal(message{ID: b.last, Method: method, Params: raw, Session: b.session})
+	if err != nil {
+		return err
+	}
+	_, err = b.to.Write(append(raw, 0))
 
-	return err
+	return errors.Join(err, b.from.SetReadDeadline(time.Now().Add(timeout)))
 }
 
 func (b *browser) call(method string, params, result any) {
 	b.t.Helper()
-	must(b.t, b.send(method, params, b.session))
-	id := b.last
-	b.until(method, func(m message) bool {
-		if m.ID != id {
-			return false
+	must(b.t, b.send(method, params))
+	for {
+		m := b.receive(method)
+		if m.ID != b.last {
+			continue
 		}
 		if m.Error != nil {
 			b.t.Fatalf("%s: %s", method, m.Error)
@@ -170,32 +133,21 @@ func (b *browser) call(method string, params, result any) {
 			must(b.t, json.Unmarshal(m.Result, result))
 		}
 
-		return true
-	})
-}
-
-// until reads messages until done returns true.
-func (b *browser) until(what string, done func(m message) bool) {
-	b.t.Helper()
-	late := time.After(timeout)
-	for {
-		select {
-		case m := <-b.answers:
-			b.record(m)
-			if done(m) {
-				return
-			}
-		case <-late:
-			b.t.Fatalf("the browser sent no answer: %s", what)
-		}
+		return
 	}
 }
 
-// record keeps the messages that tests check.
-func (b *browser) record(m message) {
+// receive reads a message, and keeps what tests check.
+func (b *browser) receive(what string) (m message) {
+	b.t.Helper()
+	raw, err := b.answers.ReadBytes(0)
+	if err != nil {
+		b.t.Fatalf("the browser sent no answer: %s: %v", what, err)
+	}
+	must(b.t, json.Unmarshal(bytes.TrimSuffix(raw, []byte{0}), &m))
 	switch m.Method {
 	case "Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown":
-		b.console = append(b.console, string(m.rawParams))
+		b.console = append(b.console, string(m.Params))
 	case "Page.loadEventFired":
 		b.loaded = true
 	case "Network.requestWillBeSent":
@@ -204,9 +156,11 @@ func (b *browser) record(m message) {
 				URL string `json:"url"`
 			} `json:"request"`
 		}
-		must(b.t, json.Unmarshal(m.rawParams, &p))
+		must(b.t, json.Unmarshal(m.Params, &p))
 		b.requests = append(b.requests, p.Request.URL)
 	}
+
+	return m
 }
 
 func (b *browser) open(page, fragment string, width int, dark bool) {
@@ -221,8 +175,8 @@ func (b *browser) open(page, fragment string, width int, dark bool) {
 	b.call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]any{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
 	b.console, b.requests, b.loaded = nil, nil, false
 	b.call("Page.navigate", map[string]any{"url": "file://" + file + fragment}, nil)
-	if !b.loaded {
-		b.until("the page", func(message) bool { return b.loaded })
+	for !b.loaded {
+		b.receive("the page")
 	}
 }
 

@@ -125,28 +125,6 @@ func heldReport() *report.Report {
 	return r
 }
 
-// restoredReport is a report after a restore in which one claim is still held.
-func restoredReport() *report.Report {
-	r := heldReport()
-	for n, name := range []string{"shop", "stock"} {
-		tree := order(name, buckets(name, 3)...)
-		created, ready := 11*time.Minute-time.Duration(n)*time.Second, time.Duration(10-3*n)*time.Minute
-		for n := range report.All(tree) {
-			n.Created, n.Ready.Since = before(created), before(ready)
-		}
-		r.Trees = append(r.Trees, tree)
-	}
-	r.Restores[0].Phase, r.Restores[0].Completed = "PartiallyFailed", before(2*time.Minute)
-	for n := range r.Problems {
-		r.Problems[n].Code, r.Problems[n].Next = reason.LeakedHold, "provide what it waits for, then run: velero-plugin-for-crossplane release team-a/orders"
-		r.Problems[n].Reason += "; that Restore has ended as PartiallyFailed"
-	}
-	again := validation(r.Trees, r.Problems...)
-	again.Restores = r.Restores
-
-	return again
-}
-
 // againstReport is an inspection with the outcome of each item.
 func againstReport() *report.Report {
 	good, bad := order("orders", buckets("orders", 4)...), order("shop", buckets("shop", 2)...)
@@ -183,43 +161,36 @@ func againstReport() *report.Report {
 	return r
 }
 
-// messages are reasons and next steps as long as real ones.
-var messages = map[reason.Code][2]string{
-	reason.Duplicated:        {"it and Bucket shop-x7k2p-aq2dz manage one external resource, eu-orders", "find out which of them is the right one, and delete the other after setting its managementPolicies to [Observe]"},
-	reason.Orphaned:          {"its label names the XR orders-x7k2p, and no XR lists it", "nothing updates or deletes it. If another resource took its place, delete it and keep its external resource (managementPolicies without Delete). Otherwise add it to the resourceRefs of its XR"},
-	reason.DeadController:    {"XOrder orders-x7k2p lists it, and its controller XOrder orders-x7k2p does not exist with the UID 7d5f3c7e-0d0f-4a53-9d1b-2f6d4f0b9f6e", "pause it and remove that owner reference at once: the garbage collector deletes an object without existing owners. Crossplane then makes the XR its controller"},
-	reason.CreatePending:     {"its external resource was being created, so only the cloud shows whether it exists", "look for it in the cloud, set crossplane.io/external-name if it exists, and remove crossplane.io/external-create-pending"},
-	reason.IdentityMissing:   {"it has no external-name, so its external resource is unknown", "set its annotation crossplane.io/external-name to the name of its external resource in the cloud; its provider has the id b-0123456789abcdef"},
-	reason.NotObserved:       {"it has an external-name, and at the backup upjet had found nothing under it: its status.atProvider is empty", "back up again when it is Ready. A restore lets it only observe until its provider finds its external resource, and creates none, unless a setting changes that"},
-	reason.LeakedHold:        {"held by the Restore velero/nightly-20260314 since 2026-03-14T09:18:00Z: waiting for Bucket orders-x7k2p-bq3dy (and 3 more); that Restore has ended as PartiallyFailed", "provide what it waits for, then run: velero-plugin-for-crossplane release team-a/orders"},
-	reason.RevisionMissing:   {"it uses CompositionRevision orders-1a2b3c, which is not in the backup", "a restore holds it until that revision is in the cluster. Back up again with the plugin, which includes it, or put it into the cluster first"},
-	reason.DefinitionMissing: {"the XRD of its kind is not in the backup", "back up again with the plugin, which includes it, or apply it in the cluster before you restore"},
-	reason.NotSynced:         {"it can't be reconciled: cannot compose resources: pipeline step \"patch-and-transform\" returned a fatal result", "correct that; its Events have more: kubectl describe"},
-}
-
-func codeReport(code reason.Code) *report.Report {
-	tree := order("orders", buckets("orders", 5)...)
-	b := tree.Children[0].Children[2]
-	b.Problems = []reason.Code{code}
-	texts, ok := messages[code]
-	if !ok {
-		texts = [2]string{"something is wrong with it that has the code " + string(code), "mend it, and validate again"}
+// wrongReport has a composed resource in each state, with problems of all lengths.
+func wrongReport() *report.Report {
+	tree := order("orders", buckets("orders", 6)...)
+	var problems []report.Problem
+	for n, p := range []report.Problem{
+		{Code: reason.Dangling, Severity: report.Error, Reason: "XOrder orders-x7k2p lists it", Next: "restore it"},
+		{Code: reason.ControlledByAnother, Severity: report.Error, Reason: "XOrder orders-x7k2p lists it, and another one controls it", Next: "ignore the link"},
+		{
+			Code: reason.DeadController, Severity: report.Error,
+			Reason: "XOrder orders-x7k2p lists it, and its controller XOrder orders-x7k2p does not exist with the UID 7d5f3c7e-0d0f-4a53-9d1b-2f6d4f0b9f6e",
+			Next: "pause it and remove that owner reference at once: the garbage collector deletes an object without existing owners. Crossplane then makes the XR its " +
+				"controller",
+		},
+		{
+			Code: reason.NotSynced, Severity: report.Warning, Next: "correct that; its Events have more: kubectl describe",
+			Reason: "it can't be reconciled: cannot compose resources: pipeline step \"patch-and-transform\" returned a fatal result",
+		},
+		{Code: reason.NotReady, Severity: report.Warning, Reason: "it is not Ready", Next: "wait"},
+	} {
+		bucket := tree.Children[0].Children[n]
+		bucket.Problems, p.Object = []reason.Code{p.Code}, bucket.Ref
+		problems = append(problems, p)
 	}
-	p := problem(code, b.Ref, texts[0], texts[1])
-	switch code { //nolint:exhaustive // The other codes leave their tree as it is.
-	case reason.Dangling:
-		*b = report.Node{Ref: b.Ref, Role: report.RoleOther, State: report.Missing, Problems: b.Problems}
-	case reason.ControlledByAnother:
-		*b = report.Node{Ref: b.Ref, Role: report.RoleManaged, State: report.Foreign, Problems: b.Problems}
-	case reason.NotSynced:
-		p.Severity = report.Warning
-		b.Synced = &report.Condition{Status: "False", Reason: "ReconcileError", Message: "cannot compose resources: pipeline step returned a fatal result"}
-	case reason.NotReady, reason.NotRead:
-		p.Severity = report.Warning
-		b.Ready = &report.Condition{Status: "False", Reason: "Creating"}
-	}
+	all := tree.Children[0].Children
+	*all[0] = report.Node{Ref: all[0].Ref, Role: report.RoleOther, State: report.Missing, Problems: all[0].Problems}
+	*all[1] = report.Node{Ref: all[1].Ref, Role: report.RoleManaged, State: report.Foreign, Problems: all[1].Problems}
+	all[3].Synced = &report.Condition{Status: "False", Reason: "ReconcileError", Message: "cannot compose resources: pipeline step returned a fatal result"}
+	all[4].Ready = &report.Condition{Status: "False", Reason: "Creating"}
 
-	return validation([]*report.Node{tree}, p)
+	return validation([]*report.Node{tree}, problems...)
 }
 
 // samples are typical reports. Those in testdata are from the real stack: a backup with an MR whose
@@ -228,7 +199,6 @@ func samples() map[string]*report.Report {
 	all := map[string]*report.Report{
 		"healthy":  validation([]*report.Node{order("orders", buckets("orders", 2)...), order("shop", buckets("shop", 1)...)}),
 		"held":     heldReport(),
-		"restored": restoredReport(),
 		"against":  againstReport(),
 		"empty":    validation(nil),
 		"release":  releaseReport(),
@@ -237,14 +207,10 @@ func samples() map[string]*report.Report {
 		"grouped":  groupedReport(),
 		"hostile":  hostileReport(),
 		"same":     sameReport(),
+		"wrong":    wrongReport(),
 	}
 	for _, name := range []string{"real-healthy", "real-backup", "real-held", "real-restored"} {
 		all[name] = realReport(name)
-	}
-	for _, r := range reason.All() {
-		if r.Group == reason.Report {
-			all["code-"+string(r.Code)] = codeReport(r.Code)
-		}
 	}
 
 	return all
@@ -296,8 +262,57 @@ func sameReport() *report.Report {
 		tree := order(fmt.Sprintf("tenant-%d", n))
 		tree.Children[0].Problems = []reason.Code{reason.DefinitionMissing}
 		trees = append(trees, tree)
-		problems = append(problems, problem(reason.DefinitionMissing, tree.Children[0].Ref, messages[reason.DefinitionMissing][0], messages[reason.DefinitionMissing][1]))
+		problems = append(problems, problem(reason.DefinitionMissing, tree.Children[0].Ref, "the XRD of its kind is not in the backup",
+			"back up again with the plugin, which includes it, or apply it in the cluster before you restore"))
 	}
 
 	return validation(trees, problems...)
+}
+
+func releaseOf(releases []report.Release, problems ...report.Problem) *report.Report {
+	r := &report.Report{
+		Kind: report.KindRelease, Source: "kind-production", Time: time.Date(2026, 3, 14, 9, 30, 0, 0, time.UTC), Releases: releases,
+		Restores: []report.Restore{{Name: "velero/nightly-20260314", Phase: "PartiallyFailed", Backup: "nightly-20260314"}},
+	}
+	r.Assemble(nil, problems)
+
+	return r
+}
+
+func hold(r xp.Ref, result report.Result) report.Release {
+	return report.Release{Object: r, Restore: "velero/nightly-20260314", Phase: "PartiallyFailed", Result: result}
+}
+
+// releaseReport is a report of a release with various results.
+func releaseReport() *report.Report {
+	claim, xr := xp.Ref{APIVersion: "shop.example.org/v1", Kind: "Order", Namespace: "team-a", Name: "orders"}, xrRef("orders-x7k2p")
+	back := hold(claim, report.Released)
+	back.Settings = []string{"crossplane.io/paused: false", "compositionUpdatePolicy: Manual"}
+	held := hold(xrRef("shop-c9d8e"), report.StillHeld)
+	held.Reason = "waiting for Bucket shop-c9d8e-logs: it was not restored; restore it, or remove it from the resourceRefs of XOrder shop-c9d8e to have it made anew"
+	held.Next = "mend that, and run: velero-plugin-for-crossplane release shop-c9d8e (to see what doing without it can cost, with --force --dry-run)"
+	cron := hold(xp.Ref{APIVersion: "ops.crossplane.io/v1alpha1", Kind: "CronOperation", Name: "nightly-cleanup"}, report.LeftAlone)
+	cron.Reason = "it starts Operations by itself"
+	cron.Next = "to let it, run: velero-plugin-for-crossplane release nightly-cleanup"
+
+	lost := hold(xrRef("orders-b4m8q"), report.Released)
+	lost.Reason = "who managed which of its fields is lost, since Velero was stopped before it wrote that back"
+	lost.Next = "restore again before release next time, which brings back who managed what"
+
+	return releaseOf([]report.Release{hold(xr, report.Released), lost, back, held, cron}, problem(reason.LeakedHold, held.Object, held.Reason, held.Next))
+}
+
+// dryRunReport is a report of a dry run with --force.
+func dryRunReport() *report.Report {
+	xr := hold(xrRef("shop-c9d8e"), report.WouldForce)
+	xr.Steps = []string{"give its own settings back at once"}
+	xr.Risks = []string{
+		"Bucket shop-c9d8e-logs is missing: Crossplane makes it anew, under another name unless the Composition names it; if it is a managed resource, with another " +
+			"external resource, and nothing manages the one that it had",
+		"its update policy is Automatic: it follows CompositionRevision orders-5d6e7f at once, and not orders-1a2b3c with which it was backed up",
+	}
+	claim := hold(xp.Ref{APIVersion: "shop.example.org/v1", Kind: "Order", Namespace: "team-a", Name: "shop"}, report.WouldRelease)
+	claim.Steps = []string{"when what is below is lifted, go on as without --force"}
+
+	return releaseOf([]report.Release{xr, claim})
 }

@@ -29,6 +29,9 @@ func TestDefinitions(t *testing.T) {
 				t.Errorf("%s must accept %q: %v", d.Name, value, err)
 			}
 		}
+		if _, err := Parse(map[string]string{d.Name: "?"}, nil); err == nil {
+			t.Errorf("%s: an unknown value must not stand for the default", d.Name)
+		}
 		before, _ := Parse(nil, nil)
 		after, _ := Parse(nil, map[string]string{Prefix + d.Name: d.Default})
 		if diff := cmp.Diff(before, after); diff != "" {

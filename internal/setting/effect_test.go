@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 )
@@ -30,13 +31,10 @@ func TestEffect(t *testing.T) {
 		want    want
 	}{
 		"Defaults": {reason: "Without settings every value is the default.", of: restore(map[string]string{"velero.io/hold": "x", "hold": "all"})},
-		"Cluster":  {reason: "The ConfigMap applies to the whole cluster.", configs: []Place{config("s", map[string]string{"hold": "all"})}, want: want{Set: map[string]string{"hold": "all from ConfigMap velero/s"}}},
 		"Restore": {
 			reason: "The annotation of a Restore overrides the ConfigMap.", configs: []Place{config("s", map[string]string{"hold": "all", "release": "by-hand"})},
-			of: restore(map[string]string{"velero.crossplane.io/hold": "none"}),
-			want: want{Set: map[string]string{
-				"hold": "none from Restore velero/monday", "release": "by-hand from ConfigMap velero/s",
-			}},
+			of:   restore(map[string]string{"velero.crossplane.io/hold": "none"}),
+			want: want{Set: map[string]string{"hold": "none from Restore velero/monday", "release": "by-hand from ConfigMap velero/s"}},
 		},
 		"SameAsDefault": {
 			reason: "The source of a value matters even if it equals the default.", configs: []Place{config("s", map[string]string{"hold": "unsafe"})},
@@ -75,7 +73,7 @@ func TestEffect(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			all, faults := Effect(tc.configs, tc.of)
-			var got want
+			got := want{Set: map[string]string{}}
 			for _, s := range all {
 				d, err := definitionOf(s.Name)
 				if err != nil || tc.of != nil && !d.isFor(tc.of.purpose()) {
@@ -83,9 +81,6 @@ func TestEffect(t *testing.T) {
 				}
 				if s.Source == SourceDefault && s.Value == d.Default {
 					continue
-				}
-				if got.Set == nil {
-					got.Set = map[string]string{}
 				}
 				got.Set[s.Name] = s.Value + " from " + s.Source
 			}
@@ -100,7 +95,7 @@ func TestEffect(t *testing.T) {
 					got.Faults[i] = tc.want.Faults[i]
 				}
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})

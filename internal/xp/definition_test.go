@@ -24,51 +24,27 @@ func TestDefinedKinds(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	xorder := xp.DefinedKind{GroupVersionKind: schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "XOrder"}, XRD: "x", Since: at}
 	claim := xp.DefinedKind{GroupVersionKind: schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "OrderClaim"}, XRD: "x", Since: at.Add(time.Second - time.Hour)}
-	cases := map[string]struct {
-		reason   string
-		document string
-		want     []xp.DefinedKind
-	}{
+	xptest.Run(t, map[string]xptest.Row[string, []xp.DefinedKind]{
 		"Both": {
-			reason:   "Crossplane offers XRs and claims at different times.",
-			document: document(spec, established+","+offered), want: []xp.DefinedKind{xorder, claim},
+			Reason: "Crossplane offers XRs and claims at different times.",
+			In:     document(spec, established+","+offered), Want: []xp.DefinedKind{xorder, claim},
 		},
-		"NotOffered":     {reason: "The XRD does not offer claims yet.", document: document(spec, established), want: []xp.DefinedKind{xorder}},
-		"NotEstablished": {reason: "A kind that is not served has no objects.", document: document(spec, `{"type":"Established","status":"False"}`)},
-		"New":            {reason: "Crossplane has not seen the XRD.", document: document(spec, "")},
-		"NoClaims": {
-			reason:   "An XRD can do without claims.",
-			document: document(`"group":"example.org","names":{"kind":"XOrder"},"versions":[{"name":"v1","served":true}]`, established+","+offered),
-			want:     []xp.DefinedKind{xorder},
-		},
+		"NotOffered":     {Reason: "The XRD does not offer claims yet.", In: document(spec, established), Want: []xp.DefinedKind{xorder}},
+		"NotEstablished": {Reason: "A kind that is not served has no objects.", In: document(spec, `{"type":"Established","status":"False"}`)},
 		"ServedVersion": {
-			reason: "A client can't request a version that is not served.",
-			document: document(`"group":"example.org","names":{"kind":"XOrder"},"versions":[7,{"name":"v0","served":false},{"name":"v1","served":true},{"name":"v2",
+			Reason: "A client can't request a version that is not served.",
+			In: document(`"group":"example.org","names":{"kind":"XOrder"},"versions":[7,{"name":"v0","served":false},{"name":"v1","served":true},{"name":"v2",
 				"served":true}]`, established),
-			want: []xp.DefinedKind{xorder},
+			Want: []xp.DefinedKind{xorder},
 		},
 		"NoTime": {
-			reason:   "A condition without a time counts from the beginning.",
-			document: document(spec, `{"type":"Established","status":"True","lastTransitionTime":"yesterday"}`),
-			want:     []xp.DefinedKind{{GroupVersionKind: xorder.GroupVersionKind, XRD: "x"}},
+			Reason: "A condition without a time counts from the beginning.",
+			In:     document(spec, `{"type":"Established","status":"True","lastTransitionTime":"yesterday"}`),
+			Want:   []xp.DefinedKind{{GroupVersionKind: xorder.GroupVersionKind, XRD: "x"}},
 		},
-		"NoVersions": {
-			reason:   "The XRD lists no served version.",
-			document: document(`"group":"example.org","names":{"kind":"XOrder"},"versions":"v1"`, established),
-			want:     []xp.DefinedKind{{GroupVersionKind: schema.GroupVersionKind{Group: "example.org", Kind: "XOrder"}, XRD: "x", Since: at}},
-		},
-		"WrongTypes": {
-			reason:   "A malformed XRD defines no kinds.",
-			document: document(`"group":1,"names":[],"claimNames":{"kind":{}},"versions":{}`, established+","+offered),
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, xp.DefinedKinds(xptest.XRD("x", xptest.JSON(tc.document)))); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
-		})
-	}
+	}, func(in string) []xp.DefinedKind {
+		return xp.DefinedKinds(xptest.XRD("x", xptest.JSON(in)))
+	})
 }
 
 // FuzzDefinedKinds checks that any XRD is read without a panic, and that no kind is empty.
@@ -100,53 +76,27 @@ func TestCreatedAs(t *testing.T) {
 		return xptest.Object(version, "CompositeResourceDefinition", "", "xorders.example.org", o...)
 	}
 	scope := func(scope string) xptest.Option { return xptest.Field(scope, "spec", "scope") }
-	cases := map[string]struct {
-		reason string
-		object *unstructured.Unstructured
-		want   string
-	}{
-		"Legacy":      {reason: "v2 refuses the scope of an XRD with claims.", object: xrd(v2, scope(xp.ScopeLegacy)), want: v1},
-		"LegacyV1":    {reason: "v1 accepts it.", object: xrd(v1, scope(xp.ScopeLegacy)), want: v1},
-		"Crossplane1": {reason: "An XRD of Crossplane v1 has no scope.", object: xrd(v1), want: v1},
-		"Namespaced":  {reason: "v2 accepts what it was made for.", object: xrd(v2, scope("Namespaced")), want: v2},
-		"Cluster":     {reason: "v2 accepts what it was made for.", object: xrd(v2, scope("Cluster")), want: v2},
-		"ClusterV1":   {reason: "v1 accepts the scopes of v2, too.", object: xrd(v1, scope("Cluster")), want: v1},
-		"Unscoped":    {reason: "v2 makes it Namespaced.", object: xrd(v2), want: v2},
-		"Odd":         {reason: "A user wrote a scope that is no text; the API server refuses it.", object: xrd(v2, xptest.Field(int64(1), "spec", "scope")), want: v2},
-		"Other": {
-			reason: "Only XRDs have such versions.", object: xptest.XRV2("x", scope(xp.ScopeLegacy)), want: xptest.ModernVersion,
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, xp.CreatedAs(tc.object).GroupVersion().String()); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
-		})
-	}
+	xptest.Run(t, map[string]xptest.Row[*unstructured.Unstructured, string]{
+		"Legacy":      {Reason: "v2 refuses the scope of an XRD with claims.", In: xrd(v2, scope(xp.ScopeLegacy)), Want: v1},
+		"LegacyV1":    {Reason: "v1 accepts it.", In: xrd(v1, scope(xp.ScopeLegacy)), Want: v1},
+		"Crossplane1": {Reason: "An XRD of Crossplane v1 has no scope.", In: xrd(v1), Want: v1},
+		"Namespaced":  {Reason: "v2 accepts what it was made for.", In: xrd(v2, scope("Namespaced")), Want: v2},
+		"Unscoped":    {Reason: "v2 makes it Namespaced.", In: xrd(v2), Want: v2},
+		"Other":       {Reason: "Only XRDs have such versions.", In: xptest.XRV2("x", scope(xp.ScopeLegacy)), Want: xptest.ModernVersion},
+	}, func(in *unstructured.Unstructured) string {
+		return xp.CreatedAs(in).GroupVersion().String()
+	})
 }
 
 func TestActivates(t *testing.T) {
-	cases := map[string]struct {
-		reason string
-		policy string
-		want   bool
-	}{
-		"Exact":     {reason: "A name activates the MRD of exactly that name.", policy: `["other","buckets.cloud.example.org"]`, want: true},
-		"All":       {reason: "The policy of Crossplane's chart activates all MRDs.", policy: `["*"]`, want: true},
-		"Prefix":    {reason: "A wildcard can stand for the start of a name.", policy: `["*.cloud.example.org"]`, want: true},
-		"Another":   {reason: "Another name does not activate the MRD.", policy: `["queues.cloud.example.org"]`},
-		"Malformed": {reason: "A malformed pattern matches no MRD.", policy: `["[",7]`},
-		"Forged":    {reason: "A string instead of a list has no names.", policy: `"*"`},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			policy := xptest.ActivationPolicy("p", xptest.JSON(`{"spec":{"activate":`+tc.policy+`}}`))
-			if diff := cmp.Diff(tc.want, xp.Activates(policy, "buckets.cloud.example.org")); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
-		})
-	}
+	xptest.Run(t, map[string]xptest.Row[string, bool]{
+		"Exact":     {Reason: "A name activates the MRD of exactly that name.", In: `["other","buckets.cloud.example.org"]`, Want: true},
+		"Prefix":    {Reason: "A wildcard can stand for the start of a name.", In: `["*.cloud.example.org"]`, Want: true},
+		"Another":   {Reason: "Another name does not activate the MRD.", In: `["queues.cloud.example.org"]`},
+		"Malformed": {Reason: "A malformed pattern matches no MRD.", In: `["[",7]`},
+	}, func(in string) bool {
+		return xp.Activates(xptest.ActivationPolicy("p", xptest.JSON(`{"spec":{"activate":`+in+`}}`)), "buckets.cloud.example.org")
+	})
 }
 
 func TestManagedDefinition(t *testing.T) {
@@ -161,16 +111,6 @@ func TestManagedDefinition(t *testing.T) {
 		if got := xp.IsInactive(xptest.With(mrd, xptest.JSON(`{"spec":{"state":`+state+`}}`))); got != want {
 			t.Errorf("%s: got %v", state, got)
 		}
-	}
-}
-
-func TestHowToActivate(t *testing.T) {
-	const command = `"kubectl patch managedresourcedefinition --type=merge -p '{"spec":{"state":"Active"}}' buckets.cloud.example.org"`
-	if got := xp.HowToActivate("buckets.cloud.example.org"); !strings.Contains(got, command) {
-		t.Errorf("got %s", got)
-	}
-	if got := xp.HowToActivate("$(reboot)"); !strings.Contains(got, `'$(reboot)'`) {
-		t.Errorf("the name must be one word for the shell: %s", got)
 	}
 }
 

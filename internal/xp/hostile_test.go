@@ -67,12 +67,8 @@ func TestMalformedRefs(t *testing.T) {
 		listed  int
 	}{
 		"Map":           {refs: map[string]any{"a": "b"}, refused: "they are a map"},
-		"String":        {refs: "b", refused: "they are a string"},
-		"Number":        {refs: int64(7), refused: "they are a int64"},
 		"Null":          {refs: nil},
-		"Empty":         {refs: []any{}},
 		"OfStrings":     {refs: []any{"b"}, refused: "resourceRef 0"},
-		"OfNulls":       {refs: []any{nil}, refused: "resourceRef 0"},
 		"NameIsNumber":  {refs: []any{map[string]any{"apiVersion": "v1", "kind": "K", "name": int64(7)}}, refused: "its name is a int64"},
 		"NameIsMissing": {refs: []any{map[string]any{"apiVersion": "v1", "kind": "K"}}},
 		"KindIsMissing": {refs: []any{map[string]any{"apiVersion": "v1", "name": "n"}}, refused: "no kind"},
@@ -80,9 +76,8 @@ func TestMalformedRefs(t *testing.T) {
 			refs:    []any{map[string]any{"apiVersion": "v1", "kind": "K", "name": "n"}, map[string]any{"apiVersion": "v1", "kind": true}},
 			refused: "resourceRef 1",
 		},
-		"TooMany":       {refs: make([]any, xp.MostRefs+1), refused: "are supported"},
-		"AbsurdVersion": {refs: []any{map[string]any{"apiVersion": "a/b/c/../d", "kind": "K", "name": "n"}}, listed: 1},
-		"AbsurdName":    {refs: []any{map[string]any{"apiVersion": "v1", "kind": "K", "name": strings.Repeat("../", 1000)}}, listed: 1},
+		"TooMany":    {refs: make([]any, xp.MostRefs+1), refused: "are supported"},
+		"AbsurdName": {refs: []any{map[string]any{"apiVersion": "v1", "kind": "K", "name": strings.Repeat("../", 1000)}}, listed: 1},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

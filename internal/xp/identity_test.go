@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -34,82 +35,52 @@ func TestIdentityOf(t *testing.T) {
 		return status(`{"conditions":[{"type":"Synced","status":"` + s + `","lastTransitionTime":"` + since + `"}]}`)
 	}
 	noFinalizer := xptest.Finalizers()
-	cases := map[string]struct {
-		reason string
-		mr     *unstructured.Unstructured
-		want   xp.Identity
-	}{
-		"Named":             {reason: "The MR has an external-name.", mr: xptest.MR("b"), want: xp.Known},
-		"NamedCreated":      {reason: "The create succeeded.", mr: xptest.MR("b", pending(before), succeeded(after)), want: xp.Known},
-		"NamedAtOnce":       {reason: "Times have whole seconds, so a quick create has one time for both annotations.", mr: xptest.MR("b", pending(before), succeeded(before)), want: xp.Known},
-		"NamedRefused":      {reason: "The create failed, and the provider will retry it.", mr: xptest.MR("b", pending(before), failed(after)), want: xp.Known},
-		"NamedOther":        {reason: "The external-name counts, not the provider's ID.", mr: xptest.MR("b", id), want: xp.Known},
-		"NamedNeverCreated": {reason: "A provider that derives the external-name writes it before the create.", mr: xptest.MR("b", noFinalizer), want: xp.Known},
-		"NamedNoTime":       {reason: "Providers ignore a time that can't be read.", mr: xptest.MR("b", pending("now")), want: xp.Known},
-		"Pending":           {reason: "The provider was about to create the external resource.", mr: unnamed(pending(before)), want: xp.CreatePending},
-		"PendingAgain":      {reason: "The create failed before, and the provider retries it.", mr: unnamed(failed(before), pending(after)), want: xp.CreatePending},
-		"PendingOnceMore": {
-			reason: "The earlier success was about another external resource.", mr: unnamed(succeeded(before), failed(before), pending(after)), want: xp.CreatePending,
-		},
-		"PendingNamed": {reason: "An external-name from before the create does not prove its result.", mr: xptest.MR("b", pending(before)), want: xp.CreatePending},
-		"PendingID":    {reason: "An ID from before the create does not prove its result.", mr: unnamed(id, succeeded(before), pending(after)), want: xp.CreatePending},
+	xptest.Run(t, map[string]xptest.Row[*unstructured.Unstructured, xp.Identity]{
+		"Named":             {Reason: "The MR has an external-name.", In: xptest.MR("b"), Want: xp.Known},
+		"NamedOther":        {Reason: "The external-name counts, not the provider's ID.", In: xptest.MR("b", id), Want: xp.Known},
+		"NamedNeverCreated": {Reason: "A provider that derives the external-name writes it before the create.", In: xptest.MR("b", noFinalizer), Want: xp.Known},
+		"PendingID":         {Reason: "An ID from before the create does not prove its result.", In: unnamed(id, succeeded(before), pending(after)), Want: xp.CreatePending},
 		"NamedSince": {
-			reason: "A provider that chooses the names itself resumes after a crash and writes no result.",
-			mr:     xptest.MR("b", pending(before), synced("True", after)), want: xp.Known,
-		},
-		"NamedSinceAgain": {
-			reason: "The provider resumes after a crash in a second create too.", mr: xptest.MR("b", succeeded(earlier), pending(before), synced("True", after)), want: xp.Known,
+			Reason: "A provider that chooses the names itself resumes after a crash and writes no result.",
+			In:     xptest.MR("b", pending(before), synced("True", after)), Want: xp.Known,
 		},
 		"PendingSynced": {
-			reason: "Synced from before the create does not prove its result.",
-			mr:     xptest.MR("b", succeeded(earlier), pending(after), synced("True", before)), want: xp.CreatePending,
+			Reason: "Synced from before the create does not prove its result.",
+			In:     xptest.MR("b", succeeded(earlier), pending(after), synced("True", before)), Want: xp.CreatePending,
 		},
 		"PendingSyncedOfIt": {
-			reason: "The observed generation does not count a change of an annotation.",
-			mr:     xptest.MR("b", pending(after), synced("True", before), xptest.OfGeneration(7), xptest.JSON(`{"metadata":{"generation":7}}`)), want: xp.CreatePending,
+			Reason: "The observed generation does not count a change of an annotation.",
+			In:     xptest.MR("b", pending(after), synced("True", before), xptest.OfGeneration(7), xptest.JSON(`{"metadata":{"generation":7}}`)), Want: xp.CreatePending,
 		},
-		"PendingSyncedAtOnce": {reason: "Times have whole seconds, so Synced may be from before the create.", mr: xptest.MR("b", pending(before), synced("True", before)), want: xp.CreatePending},
+		"PendingSyncedAtOnce": {Reason: "Times have whole seconds, so Synced may be from before the create.", In: xptest.MR("b", pending(before), synced("True", before)), Want: xp.CreatePending},
 		"PendingSyncedUndated": {
-			reason: "A condition without a time proves nothing.", mr: xptest.MR("b", pending(before), xptest.Reconciled()), want: xp.CreatePending,
+			Reason: "A condition without a time proves nothing.", In: xptest.MR("b", pending(before), xptest.Reconciled()), Want: xp.CreatePending,
 		},
-		"PendingRefused": {
-			reason: "The provider refuses to continue.", mr: xptest.MR("b", pending(before), synced("False", after)), want: xp.CreatePending,
-		},
+		"PendingRefused": {Reason: "The provider refuses to continue.", In: xptest.MR("b", pending(before), synced("False", after)), Want: xp.CreatePending},
 		"PendingReady": {
-			reason: "Ready does not prove that the create ended.", want: xp.CreatePending,
-			mr: xptest.MR("b", pending(before), status(`{"conditions":[{"type":"Ready","status":"True","lastTransitionTime":"`+after+`"}]}`)),
+			Reason: "Ready does not prove that the create ended.", Want: xp.CreatePending,
+			In: xptest.MR("b", pending(before), status(`{"conditions":[{"type":"Ready","status":"True","lastTransitionTime":"`+after+`"}]}`)),
 		},
-		"UnknownSince": {
-			reason: "The create ended, and the external-name was lost.", mr: unnamed(pending(before), synced("True", after)), want: xp.Unknown,
-		},
-		"Recoverable": {reason: "An asynchronous provider may fail to write the external-name.", mr: unnamed(pending(before), succeeded(after), id), want: xp.Recoverable},
+		"UnknownSince": {Reason: "The create ended, and the external-name was lost.", In: unnamed(pending(before), synced("True", after)), Want: xp.Unknown},
+		"Recoverable":  {Reason: "An asynchronous provider may fail to write the external-name.", In: unnamed(pending(before), succeeded(after), id), Want: xp.Recoverable},
 		"RecoverableEmptyName": {
-			reason: "An empty external-name counts as none.", mr: xptest.MR("b", xptest.Annotated(xp.AnnotationExternalName, ""), id), want: xp.Recoverable,
+			Reason: "An empty external-name counts as none.", In: xptest.MR("b", xptest.Annotated(xp.AnnotationExternalName, ""), id), Want: xp.Recoverable,
 		},
-		"RecoverableFailed":   {reason: "An ID proves that the external resource exists.", mr: unnamed(id, failed(before)), want: xp.Recoverable},
-		"Unknown":             {reason: "The create succeeded, but the MR has no external-name and no ID.", mr: unnamed(pending(before), succeeded(after)), want: xp.Unknown},
-		"UnknownRefused":      {reason: "An earlier create succeeded, so an external resource may exist.", mr: unnamed(succeeded(before), failed(after)), want: xp.Unknown},
-		"UnknownReady":        {reason: "A ready MR has an external resource.", mr: unnamed(failed(before), status(`{"conditions":[{"type":"Ready","status":"True"}]}`)), want: xp.Unknown},
-		"UnknownObserved":     {reason: "The provider has observed an external resource.", mr: unnamed(failed(before), status(`{"atProvider":{"state":"on"}}`)), want: xp.Unknown},
-		"UnknownID":           {reason: "An ID of the wrong type may still be one.", mr: unnamed(status(`{"atProvider":{"id":7}}`)), want: xp.Unknown},
-		"UnknownEmptyID":      {reason: "An empty ID is no ID, but the provider has written the field.", mr: unnamed(status(`{"atProvider":{"id":""}}`)), want: xp.Unknown},
-		"UnknownFinalizer":    {reason: "The provider has worked on the MR, and its annotations may be lost.", mr: unnamed(), want: xp.Unknown},
-		"UnknownPending":      {reason: "A time that can't be read proves a create.", mr: unnamed(noFinalizer, pending("?")), want: xp.Unknown},
-		"NeverCreated":        {reason: "No provider has seen the MR.", mr: unnamed(noFinalizer), want: xp.NeverCreated},
-		"NeverCreatedRefused": {reason: "The create failed, so a retry is safe in any cluster.", mr: unnamed(pending(before), failed(after)), want: xp.NeverCreated},
+		"RecoverableFailed":   {Reason: "An ID proves that the external resource exists.", In: unnamed(id, failed(before)), Want: xp.Recoverable},
+		"Unknown":             {Reason: "The create succeeded, but the MR has no external-name and no ID.", In: unnamed(pending(before), succeeded(after)), Want: xp.Unknown},
+		"UnknownRefused":      {Reason: "An earlier create succeeded, so an external resource may exist.", In: unnamed(succeeded(before), failed(after)), Want: xp.Unknown},
+		"UnknownReady":        {Reason: "A ready MR has an external resource.", In: unnamed(failed(before), status(`{"conditions":[{"type":"Ready","status":"True"}]}`)), Want: xp.Unknown},
+		"UnknownObserved":     {Reason: "The provider has observed an external resource.", In: unnamed(failed(before), status(`{"atProvider":{"state":"on"}}`)), Want: xp.Unknown},
+		"UnknownID":           {Reason: "An ID of the wrong type may still be one.", In: unnamed(status(`{"atProvider":{"id":7}}`)), Want: xp.Unknown},
+		"UnknownFinalizer":    {Reason: "The provider has worked on the MR, and its annotations may be lost.", In: unnamed(), Want: xp.Unknown},
+		"UnknownPending":      {Reason: "A time that can't be read proves a create.", In: unnamed(noFinalizer, pending("?")), Want: xp.Unknown},
+		"NeverCreated":        {Reason: "No provider has seen the MR.", In: unnamed(noFinalizer), Want: xp.NeverCreated},
+		"NeverCreatedRefused": {Reason: "The create failed, so a retry is safe in any cluster.", In: unnamed(pending(before), failed(after)), Want: xp.NeverCreated},
 		"NeverCreatedUnready": {
-			reason: "The provider can't even observe the external resource.", want: xp.NeverCreated,
-			mr: unnamed(noFinalizer, status(`{"atProvider":{},"conditions":[{"type":"Ready","status":"False"},{"type":"Synced","status":"False"}]}`)),
+			Reason: "The provider can't even observe the external resource.", Want: xp.NeverCreated,
+			In: unnamed(noFinalizer, status(`{"atProvider":{},"conditions":[{"type":"Ready","status":"False"},{"type":"Synced","status":"False"}]}`)),
 		},
-		"NeverCreatedNoStatus": {reason: "A malformed status proves nothing.", mr: unnamed(noFinalizer, status(`"?"`)), want: xp.NeverCreated},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := xp.IdentityOf(tc.mr); got != tc.want {
-				t.Errorf("%s\nIdentityOf: got %s, want %s", tc.reason, got, tc.want)
-			}
-		})
-	}
+	}, xp.IdentityOf)
 }
 
 // A create is pending exactly if crossplane-runtime refuses to go on (pkg/meta,
@@ -139,18 +110,6 @@ func TestCreatePendingAsRuntime(t *testing.T) {
 					t.Errorf("pending %q, succeeded %q, failed %q: got %v, want %v", p, s, f, got, want)
 				}
 			}
-		}
-	}
-}
-
-func TestProviderID(t *testing.T) {
-	for status, want := range map[string]string{
-		`{"atProvider":{"id":"vpc-1"}}`: "vpc-1", `{"atProvider":{"id":""}}`: "", `{"atProvider":{"id":7}}`: "", `{"atProvider":{"arn":"a"}}`: "", `{"atProvider":[]}`: "",
-		`{}`: "", `null`: "", `"?"`: "",
-	} {
-		id, ok := xp.ProviderID(xptest.MR("b", xptest.JSON(`{"status":`+status+`}`)))
-		if id != want || ok != (want != "") {
-			t.Errorf("ProviderID of %s: got %q, %v, want %q", status, id, ok, want)
 		}
 	}
 }
@@ -222,90 +181,45 @@ func FuzzIdentityOf(f *testing.F) {
 
 func TestAccountOf(t *testing.T) {
 	uses := func(json string) xptest.Option { return xptest.JSON(`{"spec":{"providerConfigRef":` + json + `}}`) }
-	cases := map[string]struct {
-		reason string
-		mr     *unstructured.Unstructured
-		want   xp.Ref
-	}{
-		"Cluster": {reason: "Crossplane v1 has one kind of ProviderConfig.", mr: xptest.MR("b", uses(`{"name":"a"}`)), want: xp.Ref{Kind: "ProviderConfig", Name: "a"}},
+	xptest.Run(t, map[string]xptest.Row[*unstructured.Unstructured, xp.Ref]{
+		"Cluster": {Reason: "Crossplane v1 has one kind of ProviderConfig.", In: xptest.MR("b", uses(`{"name":"a"}`)), Want: xp.Ref{Kind: "ProviderConfig", Name: "a"}},
 		"Wide": {
-			reason: "A ClusterProviderConfig serves all namespaces.", mr: xptest.NamespacedMR("b", uses(`{"kind":"ClusterProviderConfig","name":"a"}`)),
-			want: xp.Ref{Kind: "ClusterProviderConfig", Name: "a"},
+			Reason: "A ClusterProviderConfig serves all namespaces.", In: xptest.NamespacedMR("b", uses(`{"kind":"ClusterProviderConfig","name":"a"}`)),
+			Want: xp.Ref{Kind: "ClusterProviderConfig", Name: "a"},
 		},
 		"Local": {
-			reason: "A ProviderConfig serves one namespace.", mr: xptest.NamespacedMR("b", uses(`{"kind":"ProviderConfig","name":"a"}`)),
-			want: xp.Ref{Kind: "ProviderConfig", Namespace: "team-a", Name: "a"},
+			Reason: "A ProviderConfig serves one namespace.", In: xptest.NamespacedMR("b", uses(`{"kind":"ProviderConfig","name":"a"}`)),
+			Want: xp.Ref{Kind: "ProviderConfig", Namespace: "team-a", Name: "a"},
 		},
-		"Default": {reason: "The default is a ClusterProviderConfig.", mr: xptest.NamespacedMR("b", uses(`{"name":"a"}`)), want: xp.Ref{Kind: "ClusterProviderConfig", Name: "a"}},
-		"Policy":  {reason: "The name counts, not the policy.", mr: xptest.MR("b", uses(`{"name":"a","policy":{"resolve":"Always"}}`)), want: xp.Ref{Kind: "ProviderConfig", Name: "a"}},
-		"Nothing": {reason: "MRs without a named ProviderConfig share the default one.", mr: xptest.MR("b", uses(`7`)), want: xp.Ref{Kind: "ProviderConfig"}},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, xp.AccountOf(tc.mr)); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
-		})
-	}
+		"Default": {Reason: "The default is a ClusterProviderConfig.", In: xptest.NamespacedMR("b", uses(`{"name":"a"}`)), Want: xp.Ref{Kind: "ClusterProviderConfig", Name: "a"}},
+		"Nothing": {Reason: "MRs without a named ProviderConfig share the default one.", In: xptest.MR("b", uses(`7`)), Want: xp.Ref{Kind: "ProviderConfig"}},
+	}, xp.AccountOf)
 }
 
 func TestRunBy(t *testing.T) {
-	xr := xptest.XR("x")
-	cases := map[string]struct {
-		reason string
-		object *unstructured.Unstructured
-		want   []string
-	}{
-		"Composition": {reason: "A Composition names its XR kind.", object: xptest.Composition("c", xr), want: []string{"XOrder.example.org"}},
-		"Revision":    {reason: "A revision names its XR kind too.", object: xptest.Revision("c-1", xr), want: []string{"XOrder.example.org"}},
+	xr, xorder := xptest.XR("x"), schema.GroupKind{Group: "example.org", Kind: "XOrder"}
+	xptest.Run(t, map[string]xptest.Row[*unstructured.Unstructured, []schema.GroupKind]{
+		"Composition": {Reason: "A Composition names its XR kind.", In: xptest.Composition("c", xr), Want: []schema.GroupKind{xorder}},
+		"Revision":    {Reason: "A revision names its XR kind too.", In: xptest.Revision("c-1", xr), Want: []schema.GroupKind{xorder}},
 		"XRD": {
-			reason: "An XRD defines XRs and claims.", object: xptest.XRD("xorders.example.org", xptest.JSON(`{"spec":{"group":"example.org","names":{"kind":"XOrder"},
-				"claimNames":{"kind":"OrderClaim"}}}`)), want: []string{"XOrder.example.org", "OrderClaim.example.org"},
+			Reason: "An XRD defines XRs and claims.", In: xptest.XRD("xorders.example.org", xptest.JSON(`{"spec":{"group":"example.org","names":{"kind":"XOrder"},
+				"claimNames":{"kind":"OrderClaim"}}}`)), Want: []schema.GroupKind{xorder, {Group: "example.org", Kind: "OrderClaim"}},
 		},
-		"Others": {
-			reason: "A field beside the kind is of no interest.", object: xptest.Composition("c", xr, xptest.Field([]any{"x"}, "spec", "compositeTypeRef", "versions")),
-			want: []string{"XOrder.example.org"},
-		},
-		"Malformed": {reason: "A malformed Composition names no kind.", object: xptest.Composition("c", xr, xptest.Field("x", "spec", "compositeTypeRef"))},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			var got []string
-			for _, gk := range xp.RunBy(tc.object) {
-				got = append(got, gk.String())
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
-		})
-	}
+	}, xp.RunBy)
 }
 
 // An MR of upjet with a name and without status was never observed.
 func TestIsNeverObserved(t *testing.T) {
 	const upjets = `{"spec":{"initProvider":{}}}`
-	cases := map[string]struct {
-		reason string
-		mr     *unstructured.Unstructured
-		want   bool
-	}{
-		"Found":      {reason: "Upjet has written the observed ID.", mr: xptest.MR("b", xptest.JSON(upjets), xptest.JSON(`{"status":{"atProvider":{"id":"b"}}}`))},
-		"Unfound":    {reason: "Upjet has not written an observed ID.", mr: xptest.MR("b", xptest.JSON(upjets)), want: true},
-		"Empty":      {reason: "An empty atProvider has no observed ID.", mr: xptest.MR("b", xptest.JSON(upjets), xptest.JSON(`{"status":{"atProvider":{}}}`)), want: true},
-		"Synced":     {reason: "Upjet reports Synced during an asynchronous create.", mr: xptest.MR("b", xptest.JSON(upjets), xptest.Reconciled()), want: true},
-		"NotUpjets":  {reason: "Other providers need not write what they observe.", mr: xptest.MR("b")},
-		"Observes":   {reason: "An observing MR creates nothing.", mr: xptest.MR("b", xptest.JSON(upjets), xptest.JSON(`{"spec":{"managementPolicies":["Observe"]}}`))},
-		"Paused":     {reason: "No provider reconciles a paused MR.", mr: xptest.MR("b", xptest.JSON(upjets), xptest.Annotated(xp.AnnotationPaused, "true"))},
-		"Unnamed":    {reason: "An MR without an external-name is another case.", mr: xptest.MR("b", xptest.JSON(upjets), xptest.Without("metadata", "annotations"))},
-		"BeingMade":  {reason: "A pending create is another case.", mr: xptest.MR("b", xptest.JSON(upjets), xptest.Annotated(xp.AnnotationCreatePending, "2026-01-02T03:04:05Z"))},
-		"NotManaged": {reason: "Any kind can have a field of that name.", mr: xptest.XR("x", xptest.JSON(upjets))},
-		"Malformed":  {reason: "A malformed atProvider has no observed ID.", mr: xptest.MR("b", xptest.JSON(upjets), xptest.JSON(`{"status":{"atProvider":"b"}}`)), want: true},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, xp.IsNeverObserved(tc.mr)); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
-		})
-	}
+	xptest.Run(t, map[string]xptest.Row[*unstructured.Unstructured, bool]{
+		"Found":      {Reason: "Upjet has written the observed ID.", In: xptest.MR("b", xptest.JSON(upjets), xptest.JSON(`{"status":{"atProvider":{"id":"b"}}}`))},
+		"Unfound":    {Reason: "Upjet has not written an observed ID.", In: xptest.MR("b", xptest.JSON(upjets)), Want: true},
+		"Synced":     {Reason: "Upjet reports Synced during an asynchronous create.", In: xptest.MR("b", xptest.JSON(upjets), xptest.Reconciled()), Want: true},
+		"NotUpjets":  {Reason: "Other providers need not write what they observe.", In: xptest.MR("b")},
+		"Observes":   {Reason: "An observing MR creates nothing.", In: xptest.MR("b", xptest.JSON(upjets), xptest.JSON(`{"spec":{"managementPolicies":["Observe"]}}`))},
+		"Paused":     {Reason: "No provider reconciles a paused MR.", In: xptest.MR("b", xptest.JSON(upjets), xptest.Annotated(xp.AnnotationPaused, "true"))},
+		"Unnamed":    {Reason: "An MR without an external-name is another case.", In: xptest.MR("b", xptest.JSON(upjets), xptest.Without("metadata", "annotations"))},
+		"BeingMade":  {Reason: "A pending create is another case.", In: xptest.MR("b", xptest.JSON(upjets), xptest.Annotated(xp.AnnotationCreatePending, "2026-01-02T03:04:05Z"))},
+		"NotManaged": {Reason: "Any kind can have a field of that name.", In: xptest.XR("x", xptest.JSON(upjets))},
+	}, xp.IsNeverObserved)
 }

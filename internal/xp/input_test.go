@@ -10,51 +10,35 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
+func paths(refs []xp.Ref) (all []string) {
+	for _, r := range refs {
+		all = append(all, r.Path())
+	}
+
+	return all
+}
+
 func TestInputSecrets(t *testing.T) {
-	cases := map[string]struct {
-		reason string
-		spec   string
-		want   []string
-	}{
-		"None":     {reason: "Most MRs read no Secrets.", spec: `{"forProvider":{"region":"eu"}}`},
-		"Password": {reason: "Upjet names its Secret references so.", spec: `{"forProvider":{"passwordSecretRef":{"namespace":"infra","name":"db","key":"p"}}}`, want: []string{"infra/db"}},
-		"Initial":  {reason: "A reference can be in initProvider only.", spec: `{"initProvider":{"passwordSecretRef":{"namespace":"infra","name":"db"}}}`, want: []string{"infra/db"}},
+	xptest.Run(t, map[string]xptest.Row[string, []string]{
+		"Initial": {Reason: "A reference can be in initProvider only.", In: `{"initProvider":{"passwordSecretRef":{"namespace":"infra","name":"db"}}}`, Want: []string{"infra/db"}},
 		"Deep": {
-			reason: "A reference can be at any depth and in lists.",
-			spec: `{"forProvider":{"auth":[{"tls":{"caSecretRef":{"namespace":"b","name":"ca"}}}],"pullSecretRefs":[{"namespace":"a","name":"1"},{"namespace":"a","name":"2"}],` +
+			Reason: "A reference can be at any depth and in lists.",
+			In: `{"forProvider":{"auth":[{"tls":{"caSecretRef":{"namespace":"b","name":"ca"}}}],"pullSecretRefs":[{"namespace":"a","name":"1"},{"namespace":"a","name":"2"}],` +
 				`"valuesFrom":[{"secretKeyRef":{"namespace":"c","name":"v"}}]}}`,
-			want: []string{"a/1", "a/2", "b/ca", "c/v"},
+			Want: []string{"a/1", "a/2", "b/ca", "c/v"},
 		},
-		"Twice": {
-			reason: "Two references to one Secret give one entry.", want: []string{"infra/db"},
-			spec: `{"forProvider":{"aSecretRef":{"namespace":"infra","name":"db"}},"initProvider":{"bSecretRef":{"namespace":"infra","name":"db"}}}`,
-		},
-		"Published": {reason: "The published Secret is no input.", spec: `{"writeConnectionSecretToRef":{"namespace":"infra","name":"db"},"forProvider":{}}`},
-		"Manifest":  {reason: "provider-kubernetes manages the manifest and does not read it.", spec: `{"forProvider":{"manifest":{"spec":{"secretRef":{"namespace":"a","name":"b"}}}}}`},
+		"Published": {Reason: "The published Secret is no input.", In: `{"writeConnectionSecretToRef":{"namespace":"infra","name":"db"},"forProvider":{}}`},
+		"Manifest":  {Reason: "provider-kubernetes manages the manifest and does not read it.", In: `{"forProvider":{"manifest":{"spec":{"secretRef":{"namespace":"a","name":"b"}}}}}`},
 		"Malformed": {
-			reason: "A reference to an impossible name is no input.",
-			spec:   `{"forProvider":{"aSecretRef":"x","bSecretRef":{"name":"b"},"cSecretRef":{"namespace":"a"},"dSecretRef":{"namespace":"a","name":"../b/c"},"eSecretRef":[1]}}`,
+			Reason: "A reference to an impossible name is no input.",
+			In:     `{"forProvider":{"aSecretRef":"x","bSecretRef":{"name":"b"},"cSecretRef":{"namespace":"a"},"dSecretRef":{"namespace":"a","name":"../b/c"},"eSecretRef":[1]}}`,
 		},
-		"Odd": {reason: "A malformed forProvider has no references.", spec: `{"forProvider":"secretRef"}`},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			var got []string
-			for _, r := range xp.InputSecrets(xptest.MR("b", xptest.JSON(`{"spec":`+tc.spec+`}`))) {
-				got = append(got, r.Path())
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
-		})
-	}
+	}, func(in string) []string {
+		return paths(xp.InputSecrets(xptest.MR("b", xptest.JSON(`{"spec":`+in+`}`))))
+	})
 	local := xptest.NamespacedMR("b", xptest.JSON(`{"spec":{"forProvider":{"aSecretRef":{"name":"db"},"bSecretRef":{"namespace":"team-a","name":"b"},`+
 		`"cSecretRef":{"namespace":"infra","name":"c"}}}}`))
-	var got []string
-	for _, r := range xp.InputSecrets(local) {
-		got = append(got, r.Path())
-	}
-	if diff := cmp.Diff([]string{"team-a/b", "team-a/db"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"team-a/b", "team-a/db"}, paths(xp.InputSecrets(local))); diff != "" {
 		t.Errorf("a namespaced MR reads Secrets of its own namespace: -want, +got:\n%s", diff)
 	}
 }
@@ -106,19 +90,13 @@ func TestReleaseSecret(t *testing.T) {
 		of     *unstructured.Unstructured
 		want   string
 	}{
-		"Cluster":    {reason: "A cluster-scoped Release names the namespace of its release.", of: cluster(), want: "web/sh.helm.release.v1.shop.v3"},
-		"Named":      {reason: "The external-name is the name of the release.", of: cluster(xptest.Annotated(xp.AnnotationExternalName, "s")), want: "web/sh.helm.release.v1.s.v3"},
-		"Local":      {reason: "A namespaced Release installs in its own namespace by default.", of: local(), want: "team-a/sh.helm.release.v1.shop.v1"},
-		"Elsewhere":  {reason: "A namespaced Release can name another namespace.", of: local(xptest.Field("web", "spec", "forProvider", "namespace")), want: "web/sh.helm.release.v1.shop.v1"},
-		"Failed":     {reason: "A release whose last upgrade failed still exists.", of: cluster(xptest.Field("failed", "status", "atProvider", "state")), want: "web/sh.helm.release.v1.shop.v3"},
-		"Never":      {reason: "A Release without a status was never installed.", of: cluster(xptest.Without("status"))},
-		"Observes":   {reason: "An observing Release installs nothing.", of: cluster(xptest.Field([]any{"Observe"}, "spec", "managementPolicies"))},
-		"Malformed":  {reason: "A malformed revision number names no Secret.", of: cluster(xptest.Field("3", "status", "atProvider", "revision"))},
-		"Path":       {reason: "No Secret can have such a name.", of: cluster(xptest.Annotated(xp.AnnotationExternalName, "../x"))},
-		"Other":      {reason: "A kind of the same name in another group is no Release.", of: xptest.With(cluster(), xptest.Field("example.org/v1", "apiVersion"))},
-		"OtherKind":  {reason: "Another kind of the group is no Release.", of: xptest.With(cluster(), xptest.Field("Chart", "kind"))},
-		"NoneAtAll":  {reason: "Most MRs are no Releases.", of: xptest.MR("b")},
-		"InitialToo": {reason: "The first revision counts too.", of: cluster(xptest.Field(int64(1), "status", "atProvider", "revision")), want: "web/sh.helm.release.v1.shop.v1"},
+		"Named":     {reason: "The external-name is the name of the release.", of: cluster(xptest.Annotated(xp.AnnotationExternalName, "s")), want: "web/sh.helm.release.v1.s.v3"},
+		"Local":     {reason: "A namespaced Release installs in its own namespace by default.", of: local(), want: "team-a/sh.helm.release.v1.shop.v1"},
+		"Elsewhere": {reason: "A namespaced Release can name another namespace.", of: local(xptest.Field("web", "spec", "forProvider", "namespace")), want: "web/sh.helm.release.v1.shop.v1"},
+		"Failed":    {reason: "A release whose last upgrade failed still exists.", of: cluster(xptest.Field("failed", "status", "atProvider", "state")), want: "web/sh.helm.release.v1.shop.v3"},
+		"Malformed": {reason: "A malformed revision number names no Secret.", of: cluster(xptest.Field("3", "status", "atProvider", "revision"))},
+		"Path":      {reason: "No Secret can have such a name.", of: cluster(xptest.Annotated(xp.AnnotationExternalName, "../x"))},
+		"Other":     {reason: "A kind of the same name in another group is no Release.", of: xptest.With(cluster(), xptest.Field("example.org/v1", "apiVersion"))},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -129,20 +107,12 @@ func TestReleaseSecret(t *testing.T) {
 			if ok && !xp.IsReleaseSecret(r.Name) {
 				t.Errorf("%s is not recognised as a release Secret", r)
 			}
-			var inputs []string
-			for _, r := range xp.InputSecrets(tc.of) {
-				inputs = append(inputs, r.Path())
-			}
-			if tc.want != "" && !cmp.Equal([]string{tc.want}, inputs) {
+			if inputs := paths(xp.InputSecrets(tc.of)); tc.want != "" && !cmp.Equal([]string{tc.want}, inputs) {
 				t.Errorf("%s\nits provider reads %q", tc.reason, inputs)
 			}
 		})
 	}
-	var older []string
-	for _, r := range xp.RevisionSecrets(cluster()) {
-		older = append(older, r.Path())
-	}
-	if diff := cmp.Diff([]string{"web/sh.helm.release.v1.shop.v2", "web/sh.helm.release.v1.shop.v1"}, older); diff != "" {
+	if diff := cmp.Diff([]string{"web/sh.helm.release.v1.shop.v2", "web/sh.helm.release.v1.shop.v1"}, paths(xp.RevisionSecrets(cluster()))); diff != "" {
 		t.Errorf("the older revisions that the provider can roll back to: -want, +got:\n%s", diff)
 	}
 	if many := xp.RevisionSecrets(cluster(xptest.Field(int64(1<<40), "status", "atProvider", "revision"))); len(many) != 19 {
@@ -181,14 +151,9 @@ func TestWorkspaceSecret(t *testing.T) {
 		of, config *unstructured.Unstructured
 		want       string
 	}{
-		"Configured": {reason: "The ProviderConfig names suffix and namespace.", of: workspace(), config: config(backend), want: "upbound-system/tfstate-net-providerconfig-default"},
 		"Named": {
 			reason: "Terraform's workspace has the external-name.", of: workspace(xptest.Annotated(xp.AnnotationExternalName, "n")), config: config(backend),
 			want: "upbound-system/tfstate-n-providerconfig-default",
-		},
-		"Namespaced": {
-			reason: "The state is where the backend says, also of a namespaced Workspace.", config: config(backend), want: "upbound-system/tfstate-net-providerconfig-default",
-			of: workspace(xptest.Field("tf.m.upbound.io/v1beta1", "apiVersion"), xptest.In("team-a")),
 		},
 		"Default": {reason: "Terraform's default namespace applies.", of: workspace(), config: config("terraform { backend \"kubernetes\" {\nsecret_suffix = \"s\"\n} }"), want: "default/tfstate-net-s"},
 		"OneLine": {reason: "A block with one setting can be one line.", of: workspace(), config: config(`terraform { backend "kubernetes" { secret_suffix = "s" } }`), want: "default/tfstate-net-s"},
@@ -203,13 +168,11 @@ func TestWorkspaceSecret(t *testing.T) {
 			reason: "Settings of other blocks don't count.", of: workspace(),
 			config: config("terraform {\n backend \"kubernetes\" {\n }\n}\nresource \"x\" \"y\" {\n secret_suffix = \"s\"\n}"),
 		},
-		"Bucket":    {reason: "The state is in a bucket.", of: workspace(), config: config("terraform {\n backend \"s3\" {\n bucket = \"b\"\n }\n}")},
-		"Unclosed":  {reason: "Terraform refuses such code, and nothing is read beyond it.", of: workspace(), config: config("terraform {\n backend \"kubernetes\" {\n secret_suffix = \"s\"\n"), want: "default/tfstate-net-s"},
-		"Path":      {reason: "No Secret can have such a name.", of: workspace(), config: config("terraform {\n backend \"kubernetes\" {\n secret_suffix = \"../x\"\n }\n}")},
-		"Observes":  {reason: "An observing Workspace creates nothing.", of: workspace(xptest.Field([]any{"Observe"}, "spec", "managementPolicies")), config: config(backend)},
-		"NoConfig":  {reason: "Without a ProviderConfig nothing is known.", of: workspace()},
-		"Malformed": {reason: "A configuration of another type names nothing.", of: workspace(), config: config("", xptest.Field(int64(1), "spec", "configuration"))},
-		"Other":     {reason: "A kind of the same name in another group is no Workspace.", of: workspace(xptest.Field("example.org/v1", "apiVersion")), config: config(backend)},
+		"Bucket":   {reason: "The state is in a bucket.", of: workspace(), config: config("terraform {\n backend \"s3\" {\n bucket = \"b\"\n }\n}")},
+		"Unclosed": {reason: "Terraform refuses such code, and nothing is read beyond it.", of: workspace(), config: config("terraform {\n backend \"kubernetes\" {\n secret_suffix = \"s\"\n"), want: "default/tfstate-net-s"},
+		"Path":     {reason: "No Secret can have such a name.", of: workspace(), config: config("terraform {\n backend \"kubernetes\" {\n secret_suffix = \"../x\"\n }\n}")},
+		"Observes": {reason: "An observing Workspace creates nothing.", of: workspace(xptest.Field([]any{"Observe"}, "spec", "managementPolicies")), config: config(backend)},
+		"NoConfig": {reason: "Without a ProviderConfig nothing is known.", of: workspace()},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -236,20 +199,14 @@ func TestInputSecretsOfWorkspaces(t *testing.T) {
 		noted  []xp.Input
 		want   []string
 	}{
-		"Noted":    {reason: "The backup has noted the state.", of: xptest.Object("tf.upbound.io/v1beta1", "Workspace", "", "net"), noted: []xp.Input{secret("infra", "tfstate-net-s")}, want: []string{"infra/tfstate-net-s"}},
-		"Others":   {reason: "Nothing but its own state counts.", of: xptest.Object("tf.upbound.io/v1beta1", "Workspace", "", "net"), noted: []xp.Input{secret("infra", "tfstate-db-s"), secret("infra", "password"), secret("", "tfstate-net-s")}},
-		"OtherMR":  {reason: "Another MR has no such state.", of: xptest.MR("net"), noted: []xp.Input{secret("infra", "tfstate-net-s")}},
-		"Unnoted":  {reason: "A backup without the plugin has no note.", of: xptest.Object("tf.upbound.io/v1beta1", "Workspace", "", "net")},
-		"Observes": {reason: "An observing Workspace creates nothing.", of: xptest.Object("tf.upbound.io/v1beta1", "Workspace", "", "net", xptest.Field([]any{"Observe"}, "spec", "managementPolicies")), noted: []xp.Input{secret("infra", "tfstate-net-s")}},
+		"Noted":   {reason: "The backup has noted the state.", of: xptest.Object("tf.upbound.io/v1beta1", "Workspace", "", "net"), noted: []xp.Input{secret("infra", "tfstate-net-s")}, want: []string{"infra/tfstate-net-s"}},
+		"Others":  {reason: "Nothing but its own state counts.", of: xptest.Object("tf.upbound.io/v1beta1", "Workspace", "", "net"), noted: []xp.Input{secret("infra", "tfstate-db-s"), secret("infra", "password"), secret("", "tfstate-net-s")}},
+		"OtherMR": {reason: "Another MR has no such state.", of: xptest.MR("net"), noted: []xp.Input{secret("infra", "tfstate-net-s")}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			xp.SetInputs(tc.of, tc.noted)
-			var got []string
-			for _, r := range xp.InputSecrets(tc.of) {
-				got = append(got, r.Path())
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := cmp.Diff(tc.want, paths(xp.InputSecrets(tc.of))); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})

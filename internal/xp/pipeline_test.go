@@ -18,10 +18,6 @@ func TestPipelineInputsOf(t *testing.T) {
 		step   string
 		want   *xp.PipelineInputs
 	}{
-		"Nothing": {
-			reason: "Most functions read only their input.", want: &xp.PipelineInputs{},
-			step: `{"input":{"resources":[{"name":"bucket","base":{"kind":"Bucket"}}]}}`,
-		},
 		"Named": {
 			reason: "The step names the EnvironmentConfigs that the function reads.", want: &xp.PipelineInputs{Environments: []string{"a", "b"}},
 			step: `{"input":{"spec":{"environmentConfigs":[{"type":"Reference","ref":{"name":"b"}},{"ref":{"name":"a"}},{"ref":{"name":"a"}}]}}}`,
@@ -91,24 +87,16 @@ func TestSavedEnvironments(t *testing.T) {
 }
 
 func TestFunctions(t *testing.T) {
-	x := xptest.XR("x")
-	cases := map[string]struct {
-		reason   string
-		document string
-		want     []string
-	}{
+	xptest.Run(t, map[string]xptest.Row[string, []string]{
 		"Pipeline": {
-			reason:   "The result has each Function once, in the order of its first step.",
-			document: `{"spec":{"pipeline":[{"functionRef":{"name":"b"}},{"functionRef":{"name":"a"}},{"functionRef":{"name":"b"}}]}}`, want: []string{"b", "a"},
+			Reason: "The result has each Function once, in the order of its first step.",
+			In:     `{"spec":{"pipeline":[{"functionRef":{"name":"b"}},{"functionRef":{"name":"a"}},{"functionRef":{"name":"b"}}]}}`, Want: []string{"b", "a"},
 		},
-		"Native":    {reason: "A Composition in native mode calls no Functions.", document: `{"spec":{"resources":[{"name":"bucket"}]}}`},
-		"Malformed": {reason: "A malformed step calls no Function.", document: `{"spec":{"pipeline":["a",{"functionRef":"b"},{"functionRef":{"name":7}}]}}`},
-	}
-	for name, tc := range cases {
-		if diff := cmp.Diff(tc.want, xp.Functions(xptest.Revision("r", x, xptest.JSON(tc.document)))); diff != "" {
-			t.Errorf("%s: %s\n-want, +got:\n%s", name, tc.reason, diff)
-		}
-	}
+		"Native":    {Reason: "A Composition in native mode calls no Functions.", In: `{"spec":{"resources":[{"name":"bucket"}]}}`},
+		"Malformed": {Reason: "A malformed step calls no Function.", In: `{"spec":{"pipeline":["a",{"functionRef":"b"},{"functionRef":{"name":7}}]}}`},
+	}, func(in string) []string {
+		return xp.Functions(xptest.Revision("r", xptest.XR("x"), xptest.JSON(in)))
+	})
 }
 
 func TestComposedNames(t *testing.T) {

@@ -73,8 +73,6 @@ func TestMatchesResource(t *testing.T) {
 		resource schema.GroupResource
 		want     bool
 	}{
-		"None":       {reason: "No filter matches no resource.", resource: buckets},
-		"Whole":      {reason: "The filter names the resource with its group.", filters: []string{"pods", "buckets.cloud.example.org"}, resource: buckets, want: true},
 		"Plural":     {reason: "Velero completes a plural with its group.", filters: []string{"buckets"}, resource: buckets, want: true},
 		"Singular":   {reason: "Velero completes a singular too.", filters: []string{"bucket"}, resource: buckets, want: true},
 		"Kind":       {reason: "Velero completes a kind too.", filters: []string{"Secret"}, resource: secrets, want: true},

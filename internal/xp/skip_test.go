@@ -45,7 +45,6 @@ func TestSkipReason(t *testing.T) {
 			object: of(protection, "ClusterUsage", "", "u", xptest.Labelled("crossplane.io/provider-protection", "x")), want: "Crossplane makes it again",
 		},
 		"OwnClusterUsage": {reason: "No controller creates a user's ClusterUsage.", object: of(protection, "ClusterUsage", "", "u")},
-		"Provider":        {reason: "No controller creates a Provider.", object: of(pkg, "Provider", "", "p")},
 		"ProviderRevision": {
 			reason: "The package decides whether it activates a new revision, see ActivatesManually.", object: of(pkg, "ProviderRevision", "", "p-1"),
 		},
@@ -57,17 +56,13 @@ func TestSkipReason(t *testing.T) {
 		"ServiceAccount": {reason: "The package manager creates the ServiceAccount.", object: of("v1", "ServiceAccount", "crossplane-system", "p-1", byRevision), want: "the package p-1"},
 		"Secret":         {reason: "The package manager creates the Secrets of its certificates.", object: of("v1", "Secret", "crossplane-system", "p-1", byRevision), want: "the package p-1"},
 		"ComposedSecret": {reason: "Only a restore brings back the composed Secret of an XR.", object: of("v1", "Secret", "team-a", "s", byXR)},
-		"OwnDeployment":  {reason: "No controller creates an object without an owner.", object: of("apps/v1", "Deployment", "team-a", "d")},
 		"SameKind":       {reason: "A Deployment of another group does not belong to a package.", object: of("example.org/v1", "Deployment", "team-a", "d", byRevision)},
 		"PackageRole": {
 			reason: "Crossplane's RBAC manager creates the role of a package.",
 			object: of(rbac, "ClusterRole", "", "r", byRevision), want: "RBAC manager",
 		},
 		"Binding": {reason: "Crossplane's RBAC manager creates the binding of a package.", object: of(rbac, "ClusterRoleBinding", "", "r", byRevision), want: "RBAC manager"},
-		"XRDRole": {
-			reason: "Crossplane's RBAC manager creates the role of an XRD.",
-			object: of(rbac, "ClusterRole", "", "r", byXRD), want: "RBAC manager",
-		},
+		"XRDRole": {reason: "Crossplane's RBAC manager creates the role of an XRD.", object: of(rbac, "ClusterRole", "", "r", byXRD), want: "RBAC manager"},
 		"OrphanedRole": {
 			reason: "A restore without this plugin has dropped the owner of the role.",
 			object: of(rbac, "ClusterRole", "", "crossplane:provider:p-1:system"), want: "RBAC manager",
@@ -76,18 +71,12 @@ func TestSkipReason(t *testing.T) {
 			reason: "A restore without this plugin has dropped the owner of the XRD's role.",
 			object: of(rbac, "ClusterRole", "", "crossplane:composite:xorders.example.org:aggregate-to-edit"), want: "RBAC manager",
 		},
-		"OrphanedBinding": {
-			reason: "A restore without this plugin has dropped the owner of the binding.",
-			object: of(rbac, "ClusterRoleBinding", "", "crossplane:provider:p-1:system"), want: "RBAC manager",
-		},
 		"RoleOfAnotherGroup": {reason: "Only a ClusterRole of RBAC is a role.", object: of("example.org/v1", "ClusterRole", "", "crossplane:provider:p-1:system")},
 		"NamesakeRole":       {reason: "A user's role can contain the name.", object: of(rbac, "ClusterRole", "", "my:crossplane:provider:p-1")},
 		"NamesakeDeployment": {reason: "The name has a meaning for roles only.", object: of("apps/v1", "Deployment", "a", "crossplane:provider:p-1")},
-		"OwnRole":            {reason: "Crossplane's chart installs its own roles.", object: of(rbac, "ClusterRole", "", "crossplane-admin")},
 		"ComposedRole":       {reason: "Only a restore brings back the composed role of an XR.", object: of(rbac, "ClusterRole", "", "r", byXR)},
 		"PackagesXRD":        {reason: "A package takes over the XRD that it contains.", object: xptest.XRD("xorders.example.org", byRevision)},
 		"XRDsDeployment":     {reason: "An XRD runs no Deployment.", object: of("apps/v1", "Deployment", "team-a", "d", byXRD)},
-		"Empty":              {reason: "An empty object has no owner.", object: &unstructured.Unstructured{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

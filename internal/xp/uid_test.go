@@ -32,7 +32,6 @@ func TestUIDFields(t *testing.T) {
 		u      *unstructured.Unstructured
 		want   []field
 	}{
-		"None":     {reason: "Most objects have no UID of an XR in them.", u: xptest.MR("b", xptest.PublishesTo("infra", "s"))},
 		"Fragment": {reason: "A part of a UID proves nothing.", u: xptest.MR("b", xptest.JSON(`{"spec": {"forProvider": {"name": "0a0a0a0a"}}}`))},
 		"Crossplanes": {
 			reason: "Owner references, resourceRefs, the status and Crossplane's own annotations are rewritten by their writers.",
@@ -91,14 +90,6 @@ func TestUIDFields(t *testing.T) {
 		"ByPipeline": {
 			reason: "A pipeline writes the external-name.", u: xptest.MR("b", xptest.Annotated(xp.AnnotationExternalName, "db-"+string(oldUID)), named),
 			want: []field{{Path: "metadata.annotations[crossplane.io/external-name]", Identity: true}},
-		},
-		"TagsByPipeline": {
-			reason: "A pipeline writes a field of the external resource.", u: xptest.MR("b", byPipeline, xptest.JSON(`{"spec": {"forProvider": {"tags": {"a": "`+string(oldUID)+`"}}}}`)),
-			want: []field{{Path: "spec.forProvider.tags.a", Identity: true}},
-		},
-		"NamedWithoutPipeline": {
-			reason: "Without a pipeline Crossplane v1 composes another object under another name.", u: xptest.MR(string(oldUID)),
-			want: []field{{Path: "metadata.annotations[crossplane.io/external-name]", Identity: true}, {Path: "metadata.name", Identity: true}},
 		},
 		"Kubernetes": {
 			reason: "Selectors of Kubernetes objects can be immutable.",
@@ -175,7 +166,6 @@ func TestIsRenamed(t *testing.T) {
 	}{
 		"Renamed":   {reason: "Only the UID differs.", current: "a-" + string(newUID) + "-b", former: "a-" + string(oldUID) + "-b", want: true},
 		"Same":      {reason: "The same name is no other.", current: string(newUID), former: string(newUID)},
-		"NoUID":     {reason: "Another name is another Secret.", current: "a", former: "b"},
 		"OtherRest": {reason: "Another name with a UID is another Secret.", current: string(newUID) + "-a", former: string(oldUID) + "-b"},
 		"NotAUID":   {reason: "What the UID replaces must be a UID.", current: string(newUID), former: "0a0a0a0a-1111-4222-8333-44444444444_"},
 	} {

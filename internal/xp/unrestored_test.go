@@ -30,7 +30,6 @@ func TestUnrestored(t *testing.T) {
 		"Complete":  {reason: "Velero skips a Job with a completionTime.", object: job(`{"startTime":"t","completionTime":"t"}`), want: want{Why: reason.CompletedAtBackup}},
 		"Failed":    {reason: "A failed Job has none, so it comes back and runs.", object: job(`{"startTime":"t","failed":1}`), want: want{Again: true}},
 		"New":       {reason: "A Job that has not started, or is suspended, runs as it would have.", object: job(`{}`)},
-		"Odd":       {reason: "A time that is no text is none.", object: job(`{"completionTime":1}`)},
 		"Succeeded": {reason: "Velero skips a Pod that has ended.", object: pod("Succeeded"), want: want{Why: reason.CompletedAtBackup}},
 		"FailedPod": {reason: "It skips a failed Pod, too.", object: pod("Failed"), want: want{Why: reason.CompletedAtBackup}},
 		"Running":   {reason: "Velero restores a running Pod.", object: pod("Running")},

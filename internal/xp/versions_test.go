@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
 func TestVersionsFrom(t *testing.T) {
@@ -40,38 +41,26 @@ func TestVersionsFrom(t *testing.T) {
 		"service": map[string]any{"namespace": "crossplane-system", "name": "provider-aws"},
 	}}}
 	url := map[string]any{"strategy": "Webhook", "webhook": map[string]any{"clientConfig": map[string]any{"url": "https://127.0.0.1:1/convert"}}}
-	cases := map[string]struct {
-		reason string
-		crd    *unstructured.Unstructured
-		want   xp.Versions
-	}{
-		"None":    {reason: "Without a webhook the API server itself converts versions.", crd: crd(map[string]any{"strategy": "None"}), want: bare},
-		"Service": {reason: "The webhook of a provider has a Service.", crd: crd(service), want: with("Service crossplane-system/provider-aws", "")},
-		"URL":     {reason: "A webhook can have any URL.", crd: crd(url), want: with("https://127.0.0.1:1/convert", "")},
+	xptest.Run(t, map[string]xptest.Row[*unstructured.Unstructured, xp.Versions]{
+		"Service": {Reason: "The webhook of a provider has a Service.", In: crd(service), Want: with("Service crossplane-system/provider-aws", "")},
+		"URL":     {Reason: "A webhook can have any URL.", In: crd(url), Want: with("https://127.0.0.1:1/convert", "")},
 		"Provider": {
-			reason: "Users know the Provider, not its revision.",
-			crd: crd(service, owner("pkg.crossplane.io/v1", "ProviderRevision", "provider-aws-1"),
+			Reason: "Users know the Provider, not its revision.",
+			In: crd(service, owner("pkg.crossplane.io/v1", "ProviderRevision", "provider-aws-1"),
 				owner("pkg.crossplane.io/v1", "Provider", "provider-aws")),
-			want: with("Service crossplane-system/provider-aws", "Provider provider-aws"),
+			Want: with("Service crossplane-system/provider-aws", "Provider provider-aws"),
 		},
 		"XRD": {
-			reason: "An XRD can have a webhook too.",
-			crd:    crd(service, owner("apiextensions.crossplane.io/v2", "CompositeResourceDefinition", "xorders.example.org")),
-			want:   with("Service crossplane-system/provider-aws", "CompositeResourceDefinition xorders.example.org"),
+			Reason: "An XRD can have a webhook too.",
+			In:     crd(service, owner("apiextensions.crossplane.io/v2", "CompositeResourceDefinition", "xorders.example.org")),
+			Want:   with("Service crossplane-system/provider-aws", "CompositeResourceDefinition xorders.example.org"),
 		},
 		"Foreign": {
-			reason: "A kind Provider of another group is no Crossplane package.", crd: crd(service, owner("example.org/v1", "Provider", "x")),
-			want: with("Service crossplane-system/provider-aws", ""),
+			Reason: "A kind Provider of another group is no Crossplane package.", In: crd(service, owner("example.org/v1", "Provider", "x")),
+			Want: with("Service crossplane-system/provider-aws", ""),
 		},
-		"Empty": {reason: "An empty CRD has no versions.", crd: &unstructured.Unstructured{Object: map[string]any{}}, want: xp.Versions{}},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, xp.VersionsFrom(tc.crd)); diff != "" {
-				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
-			}
-		})
-	}
+		"Empty": {Reason: "An empty CRD has no versions.", In: &unstructured.Unstructured{Object: map[string]any{}}, Want: xp.Versions{}},
+	}, xp.VersionsFrom)
 }
 
 func TestVersionsConverts(t *testing.T) {
@@ -83,23 +72,12 @@ func TestVersionsConverts(t *testing.T) {
 }
 
 func TestIsConversion(t *testing.T) {
-	cases := map[string]struct {
-		reason string
-		err    error
-		want   bool
-	}{
-		"None":  {reason: "A call without an error needs no webhook."},
-		"Other": {reason: "The API server fails, not the webhook.", err: errors.New("Internal error occurred: etcd")},
+	xptest.Run(t, map[string]xptest.Row[error, bool]{
+		"None":  {Reason: "A call without an error needs no webhook."},
+		"Other": {Reason: "The API server fails, not the webhook.", In: errors.New("Internal error occurred: etcd")},
 		"Down": {
-			reason: "The webhook has no Pod.", want: true,
-			err: errors.New(`conversion webhook for aws.example.org/v1beta1, Kind=Bucket failed: Post "https://…": service "provider-aws" not found`),
+			Reason: "The webhook has no Pod.", Want: true,
+			In: errors.New(`conversion webhook for aws.example.org/v1beta1, Kind=Bucket failed: Post "https://…": service "provider-aws" not found`),
 		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := xp.IsConversion(tc.err); got != tc.want {
-				t.Errorf("%s: got %v", tc.reason, got)
-			}
-		})
-	}
+	}, xp.IsConversion)
 }

@@ -44,15 +44,6 @@ func Many(to io.Writer, objects int) error {
 	return m.err
 }
 
-// ManagedResource returns the JSON of an MR of Many.
-func ManagedResource() []byte {
-	r := replacer(1, "team-0", "Environment", "platform.example.org/v1alpha1")
-
-	return []byte(strings.NewReplacer("$group", "cloud.m.example.org", "$mrkind", "Bucket", "$external", "bucket-1", "$annotation",
-		`"crossplane.io/external-name":"bucket-1",`, "$field", `"namespace":"team-0",`, "$mr", "env-1-b", "$uid", uid("b"), "$c", "1", "$publishes", "").
-		Replace(r.Replace(manyMR)))
-}
-
 // many writes a backup.
 type many struct {
 	tar  *tar.Writer

@@ -38,7 +38,6 @@ func main() {
 	flag.StringVar(&s.manifests, "manifests", "", "A file with a list of objects, as YAML or JSON.")
 	flag.StringVar(&s.mark, "mark", "", "The annotation of an object that is held.")
 	flag.BoolVar(&s.once, "once", false, "Apply each object once, also one that is not there; without it only those that are, until the input ends.")
-
 	flag.BoolVar(&s.prune, "prune", false, "Delete each object once, as one that is not in Git any more.")
 
 	flag.Parse()
@@ -68,7 +67,7 @@ type pruner interface {
 	prune(ctx context.Context, live *unstructured.Unstructured) error
 }
 
-func run(ctx context.Context, s settings) error {
+func run(ctx context.Context, s settings) error { //nolint:cyclop // It is one step after another.
 	config, err := clientcmd.BuildConfigFromFlags("", s.kubeconfig)
 	if err != nil {
 		return fmt.Errorf("cannot read the kubeconfig %s: %w", s.kubeconfig, err)
@@ -86,20 +85,65 @@ func run(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	l := &loop{get: c.Get, applier: a, mark: s.mark, out: os.Stdout, errs: os.Stderr}
-	if s.prune {
-		return l.prune(ctx, manifests)
-	}
-	if s.once {
-		return l.once(ctx, manifests)
-	}
 	for ctx.Err() == nil {
-		l.again(ctx, manifests)
+		for i := range manifests {
+			err := one(ctx, c, a, &manifests[i], s)
+			if err != nil && (s.once || s.prune) {
+				return err
+			}
+			if err != nil && ctx.Err() == nil { // A GitOps controller goes on.
+				_, _ = fmt.Fprintln(os.Stderr, err)
+			}
+		}
+		if s.once || s.prune {
+			return nil
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
 		}
 	}
+
+	return nil
+}
+
+// one applies or prunes a manifest, and prints what it has applied. It leaves out an object that is
+// not there, unless each is applied once.
+func one(ctx context.Context, c client.Client, a applier, manifest *unstructured.Unstructured, s settings) error {
+	name := manifest.GetKind() + " " + manifest.GetName()
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(manifest.GroupVersionKind())
+	err := c.Get(ctx, client.ObjectKeyFromObject(manifest), live)
+	if apierrors.IsNotFound(err) {
+		if !s.once {
+			return nil
+		}
+		live, err = nil, nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot look at %s: %w", name, err)
+	}
+	if s.prune {
+		p, ok := a.(pruner)
+		if !ok {
+			return errors.New("this applier does not prune")
+		}
+		if err := p.prune(ctx, live); err != nil {
+			return fmt.Errorf("cannot prune %s: %w", name, err)
+		}
+
+		return nil
+	}
+	state := "free"
+	if live != nil {
+		if _, ok := live.GetAnnotations()[s.mark]; ok {
+			state = "held"
+		}
+	}
+	if err := a.apply(ctx, manifest.DeepCopy(), live); err != nil {
+		return fmt.Errorf("cannot apply %s: %w", name, err)
+	}
+	fmt.Println(state, manifest.GetName()) //nolint:forbidigo // A program may print.
 
 	return nil
 }
@@ -134,96 +178,4 @@ func read(path string) ([]unstructured.Unstructured, error) {
 	}
 
 	return l.Items, nil
-}
-
-// A getter gets a live object.
-type getter func(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error
-
-// A loop applies manifests.
-type loop struct {
-	get     getter
-	applier applier
-	mark    string
-	out     io.Writer
-	errs    io.Writer
-}
-
-// once applies each manifest, and stops at the first error.
-func (l *loop) once(ctx context.Context, manifests []unstructured.Unstructured) error {
-	for i := range manifests {
-		live, err := l.live(ctx, &manifests[i])
-		if err == nil {
-			err = l.apply(ctx, &manifests[i], live)
-		}
-		if err != nil {
-			return err
-		}
-	}
-
-	return nil
-}
-
-// prune deletes each object, and stops at the first error.
-func (l *loop) prune(ctx context.Context, manifests []unstructured.Unstructured) error {
-	p, ok := l.applier.(pruner)
-	if !ok {
-		return errors.New("this applier does not prune")
-	}
-	for i := range manifests {
-		live, err := l.live(ctx, &manifests[i])
-		if err == nil && live != nil {
-			err = p.prune(ctx, live)
-		}
-		if err != nil {
-			return fmt.Errorf("cannot prune %s %s: %w", manifests[i].GetKind(), manifests[i].GetName(), err)
-		}
-	}
-
-	return nil
-}
-
-// again applies the manifests of live objects, and goes on after each error, as a GitOps controller
-// does.
-func (l *loop) again(ctx context.Context, manifests []unstructured.Unstructured) {
-	for i := range manifests {
-		live, err := l.live(ctx, &manifests[i])
-		if err == nil && live != nil {
-			err = l.apply(ctx, &manifests[i], live)
-		}
-		if err != nil && ctx.Err() == nil {
-			_, _ = fmt.Fprintln(l.errs, err)
-		}
-	}
-}
-
-// live returns the live object of a manifest; nil if there is none.
-func (l *loop) live(ctx context.Context, manifest *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(manifest.GroupVersionKind())
-	err := l.get(ctx, client.ObjectKeyFromObject(manifest), u)
-	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // None is no error.
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot look at %s %s: %w", manifest.GetKind(), manifest.GetName(), err)
-	}
-
-	return u, nil
-}
-
-func (l *loop) apply(ctx context.Context, manifest, live *unstructured.Unstructured) error {
-	state := "free"
-	if live != nil {
-		if _, ok := live.GetAnnotations()[l.mark]; ok {
-			state = "held"
-		}
-	}
-	if err := l.applier.apply(ctx, manifest.DeepCopy(), live); err != nil {
-		return fmt.Errorf("cannot apply %s %s: %w", manifest.GetKind(), manifest.GetName(), err)
-	}
-	if _, err := fmt.Fprintln(l.out, state, manifest.GetName()); err != nil {
-		return errors.New("cannot print the applied object")
-	}
-
-	return nil
 }

@@ -19,43 +19,6 @@ type Figure struct {
 	Detail string
 }
 
-// Median returns the median of the values.
-func (f Figure) Median() float64 { return median(f.Values) }
-
-// Verdict returns whether the target is met, as text. Without a measurement it is not.
-func (f Figure) Verdict() string { return verdict(f, f.Median(), len(f.Values) > 0) }
-
-func verdict(f Figure, median float64, isMeasured bool) string {
-	switch {
-	case !isMeasured:
-		return "not measured"
-	case f.Target == "":
-		return ""
-	case median <= f.Limit:
-		return "met"
-	default:
-		return "missed"
-	}
-}
-
-// Measured returns the median with its unit.
-func (f Figure) Measured() string {
-	if len(f.Values) == 0 {
-		return "-"
-	}
-
-	return number(f.Median()) + f.Unit
-}
-
-// Spread returns the range of the values.
-func (f Figure) Spread() string {
-	if len(f.Values) < 2 {
-		return "-"
-	}
-
-	return number(slices.Min(f.Values)) + " to " + number(slices.Max(f.Values)) + f.Unit
-}
-
 // number shows three digits of a value below 1000, and no decimals above.
 func number(v float64) string {
 	switch a := math.Abs(v); {
@@ -94,3 +57,6 @@ func each[T any](all []T, value func(T) float64) []float64 {
 
 	return values
 }
+
+// typical returns the median as text.
+func typical[T any](all []T, value func(T) float64) string { return number(median(each(all, value))) }

@@ -41,10 +41,10 @@ func ratioOfRestores(name string, limit float64, pairs []Restores) Figure {
 	f.Values = each(pairs, func(p Restores) float64 { return p.Plugin.Seconds / p.Alone.Seconds })
 	if len(pairs) > 0 {
 		f.Detail = fmt.Sprintf("%d items; %s s / %s s; Velero's calls per item %s / %s", pairs[0].Plugin.Items,
-			number(median(each(pairs, func(p Restores) float64 { return p.Plugin.Seconds }))),
-			number(median(each(pairs, func(p Restores) float64 { return p.Alone.Seconds }))),
-			number(median(each(pairs, func(p Restores) float64 { return perItem(p.Plugin.Velero, p.Plugin.Items) }))),
-			number(median(each(pairs, func(p Restores) float64 { return perItem(p.Alone.Velero, p.Alone.Items) }))))
+			typical(pairs, func(p Restores) float64 { return p.Plugin.Seconds }),
+			typical(pairs, func(p Restores) float64 { return p.Alone.Seconds }),
+			typical(pairs, func(p Restores) float64 { return perItem(p.Plugin.Velero, p.Plugin.Items) }),
+			typical(pairs, func(p Restores) float64 { return perItem(p.Alone.Velero, p.Alone.Items) }))
 	}
 
 	return f
@@ -56,29 +56,15 @@ func perItem(calls map[string]int, items int) float64 {
 
 func (r *Results) backup() Figure {
 	f := Figure{Name: "Backup of the same namespace: plugin / Velero alone", Target: "≤ 1.05, same set of objects", Limit: 1.05, Unit: "x"}
-	f.Values = each(r.Backups, func(b lab.Backups) float64 { return b.Plugin.Seconds / b.Alone.Seconds })
+	f.Values = each(r.Backups, func(b *lab.Backups) float64 { return b.Plugin.Seconds / b.Alone.Seconds })
 	if len(r.Backups) > 0 {
 		last := r.Backups[len(r.Backups)-1]
-		f.Detail = fmt.Sprintf("%s s / %s s; %d / %d objects%s%s",
-			number(median(each(r.Backups, func(b lab.Backups) float64 { return b.Plugin.Seconds }))),
-			number(median(each(r.Backups, func(b lab.Backups) float64 { return b.Alone.Seconds }))), last.Plugin.Items, last.Alone.Items,
-			named("; only with the plugin: ", last.More), named("; only without: ", last.Less))
+		f.Detail = fmt.Sprintf("%s s / %s s; %d / %d objects",
+			typical(r.Backups, func(b *lab.Backups) float64 { return b.Plugin.Seconds }),
+			typical(r.Backups, func(b *lab.Backups) float64 { return b.Alone.Seconds }), last.Plugin.Items, last.Alone.Items)
 	}
 
 	return f
-}
-
-// named returns a text with a few names after it, or "" without names.
-func named(text string, names []string) string {
-	const few = 6
-	if len(names) == 0 {
-		return ""
-	}
-	if len(names) > few {
-		return text + strings.Join(names[:few], ", ") + ", …"
-	}
-
-	return text + strings.Join(names, ", ")
 }
 
 func (r *Results) calls() Figure {
@@ -98,11 +84,11 @@ func (r *Results) calls() Figure {
 
 func (r *Results) release() Figure {
 	f := Figure{Name: "End of items to last XR released / Crossplane's one reconcile of all after a restart", Target: "≤ 1.5", Limit: 1.5, Unit: "x"}
-	f.Values = each(r.Releases, func(p lab.Release) float64 { return p.Seconds / p.Restart })
+	f.Values = each(r.Releases, func(p *lab.Release) float64 { return p.Seconds / p.Restart })
 	if len(r.Releases) > 0 {
 		f.Detail = fmt.Sprintf("%s s / %s s",
-			number(median(each(r.Releases, func(p lab.Release) float64 { return p.Seconds }))),
-			number(median(each(r.Releases, func(p lab.Release) float64 { return p.Restart }))))
+			typical(r.Releases, func(p *lab.Release) float64 { return p.Seconds }),
+			typical(r.Releases, func(p *lab.Release) float64 { return p.Restart }))
 	}
 
 	return f
@@ -115,8 +101,8 @@ func (r *Results) poll(s Sizes) []Figure {
 		seconds.Values = each(r.Held.Polls, func(p lab.Poll) float64 { return p.Seconds })
 		lists.Values = each(r.Held.Polls, func(p lab.Poll) float64 { return float64(p.Lists) })
 		seconds.Detail = "the process of the poll, from start to end; between its first and last call " +
-			number(median(each(r.Held.Polls, func(p lab.Poll) float64 { return p.Asking }))) + " s"
-		lists.Detail = number(median(each(r.Held.Polls, func(p lab.Poll) float64 { return float64(lab.Calls(p.Calls)) }))) + " calls in all"
+			typical(r.Held.Polls, func(p lab.Poll) float64 { return p.Asking }) + " s"
+		lists.Detail = typical(r.Held.Polls, func(p lab.Poll) float64 { return float64(lab.Calls(p.Calls)) }) + " calls in all"
 	}
 
 	return []Figure{seconds, lists}
@@ -202,7 +188,7 @@ func (r *Results) growth(s Sizes) Figure {
 	if len(r.Inspections) > 0 && len(r.Tenth) > 0 {
 		// One file has ten times as many objects as the other, for any factor.
 		add("inspect", median(each(r.Inspections, func(i Inspections) float64 { return i.Inspect.Seconds })),
-			median(each(r.Tenth, func(t meter.Run) float64 { return t.Seconds })), s.Factor()/10)
+			median(each(r.Tenth, func(t *meter.Run) float64 { return t.Seconds })), s.Factor()/10)
 	}
 	f.Values = []float64{worst}
 	if r.LargeAlone != nil && len(r.Restores) > 0 { // The plugin has no part in this cost.
@@ -220,8 +206,8 @@ func (r *Results) inspect(s Sizes) []Figure {
 	ratio.Values = each(r.Inspections, func(i Inspections) float64 { return i.Inspect.Seconds / i.Decode.Seconds })
 	memory.Values = each(r.Inspections, func(i Inspections) float64 { return float64(i.Inspect.Peak) / megabyte })
 	if len(r.Inspections) > 0 {
-		ratio.Detail = fmt.Sprintf("%s s / %s s", number(median(each(r.Inspections, func(i Inspections) float64 { return i.Inspect.Seconds }))),
-			number(median(each(r.Inspections, func(i Inspections) float64 { return i.Decode.Seconds }))))
+		ratio.Detail = fmt.Sprintf("%s s / %s s", typical(r.Inspections, func(i Inspections) float64 { return i.Inspect.Seconds }),
+			typical(r.Inspections, func(i Inspections) float64 { return i.Decode.Seconds }))
 	}
 
 	return []Figure{ratio, memory}
@@ -231,16 +217,16 @@ func (r *Results) inspect(s Sizes) []Figure {
 func (r *Results) peer() []Figure {
 	time := Figure{Name: "Backup, restore and adoption / export, apply and reconcile with a kubectl script", Target: "faster: < 1", Limit: 1, Unit: "x"}
 	twice := Figure{Name: "Cloud resources made twice, with the plugin", Target: "0", Limit: 0}
-	twice.Values = each(r.Releases, func(p lab.Release) float64 { return float64(p.Created) })
+	twice.Values = each(r.Releases, func(p *lab.Release) float64 { return float64(p.Created) })
 	if r.Peer != nil {
 		twice.Detail = fmt.Sprintf("with kubectl %d of %d; all Ready in the end: %v", r.Peer.Created, r.Peer.Objects, r.Peer.Ready)
 	}
 	if r.Peer == nil || len(r.Releases) == 0 || len(r.Backups) == 0 {
 		return []Figure{time, twice}
 	}
-	backup := median(each(r.Backups, func(b lab.Backups) float64 { return b.Plugin.Seconds }))
+	backup := median(each(r.Backups, func(b *lab.Backups) float64 { return b.Plugin.Seconds }))
 	theirs := r.Peer.Export + r.Peer.Apply + r.Peer.Settled
-	time.Values = each(r.Releases, func(p lab.Release) float64 { return (backup + p.Restore.Seconds + p.Seconds) / theirs })
+	time.Values = each(r.Releases, func(p *lab.Release) float64 { return (backup + p.Restore.Seconds + p.Seconds) / theirs })
 	first := r.Releases[0]
 	time.Detail = fmt.Sprintf("%s + %s + %s s / %s + %s + %s s, %d calls of kubectl", number(backup), number(first.Restore.Seconds), number(first.Seconds),
 		number(r.Peer.Export), number(r.Peer.Apply), number(r.Peer.Settled), r.Peer.Requests)

@@ -3,46 +3,25 @@ package bench
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"runtime"
-	"strings"
 )
 
 // Machine describes this machine in a sentence.
 func Machine() string {
-	return fmt.Sprintf("%s, %d cores, %s of memory, Linux %s, %s", field("/proc/cpuinfo", "model name"), runtime.NumCPU(),
-		memory(field("/proc/meminfo", "MemTotal")), kernel(), runtime.Version())
+	var kb int
+	_, _ = fmt.Sscan(field("/proc/meminfo", `MemTotal:`), &kb) // It is 0 where there is no such file.
+
+	return fmt.Sprintf("%s, %d cores, %d GB of memory, Linux %s, %s", field("/proc/cpuinfo", `model name\s*:`), runtime.NumCPU(),
+		(kb+1<<19)>>20, field("/proc/sys/kernel/osrelease", ""), runtime.Version())
 }
 
-// field returns the value of a field in a file of "name: value" lines.
+// field returns what follows a name in a file.
 func field(path, name string) string {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return "unknown"
-	}
-	for line := range strings.Lines(string(b)) {
-		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
-			return strings.TrimSpace(value)
-		}
+	b, _ := os.ReadFile(path)
+	if found := regexp.MustCompile(`(?m)^` + name + `[ \t]*(.*)$`).FindSubmatch(b); len(b) > 0 && found != nil {
+		return string(found[1])
 	}
 
 	return "unknown"
-}
-
-// memory converts kilobytes to gigabytes.
-func memory(kb string) string {
-	var n int
-	if _, err := fmt.Sscanf(kb, "%d kB", &n); err != nil {
-		return kb
-	}
-
-	return fmt.Sprintf("%d GB", (n+1<<19)>>20)
-}
-
-func kernel() string {
-	b, err := os.ReadFile("/proc/sys/kernel/osrelease")
-	if err != nil {
-		return "unknown"
-	}
-
-	return strings.TrimSpace(string(b))
 }

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/chart"
 )
 
 // A Record has the last measurement of each figure, so that a run which measures some of them
@@ -80,15 +78,11 @@ func (r *Record) Update(figures []Figure, origin Origin) {
 			continue
 		}
 		row := Row{
-			Name: f.Name, Median: f.Median(), Least: slices.Min(f.Values), Most: slices.Max(f.Values), Runs: len(f.Values), Detail: f.Detail, Origin: origin,
+			Name: f.Name, Median: median(f.Values), Least: slices.Min(f.Values), Most: slices.Max(f.Values), Runs: len(f.Values), Detail: f.Detail, Origin: origin,
 		}
-		at := slices.IndexFunc(r.Rows, func(before Row) bool { return before.Name == f.Name })
-		if at < 0 {
+		if at := r.index(f); at < 0 {
 			r.Rows = append(r.Rows, row)
-
-			continue
-		}
-		if before := r.Rows[at]; !before.isLike(row) {
+		} else if before := r.Rows[at]; !before.isLike(row) {
 			r.Rows[at] = row
 		}
 	}
@@ -100,16 +94,16 @@ func (r Row) isLike(other Row) bool {
 	return r == other
 }
 
-// row returns the last measurement of a figure.
-func (r *Record) row(f Figure) (Row, bool) {
-	for _, row := range r.Rows {
-		if row.Name == f.Name {
-			return row, true
-		}
-	}
-
-	return Row{}, false
+// index returns where the last measurement of a figure is, or -1.
+func (r *Record) index(f Figure) int {
+	return slices.IndexFunc(r.Rows, func(row Row) bool { return row.Name == f.Name })
 }
+
+// The generated parts of docs/dev/performance.md, by the names of their generators.
+const (
+	Figures  = "make bench (figures)"
+	Requests = "make bench (requests)"
+)
 
 // Section returns the table of the figures for docs/dev/performance.md.
 func (r *Record) Section(figures []Figure) string {
@@ -119,20 +113,25 @@ func (r *Record) Section(figures []Figure) string {
 		r.Sizes.XRs, r.Sizes.MRs, r.Sizes.Pairs, r.Sizes.Large, r.Sizes.Held, r.Sizes.Objects, strings.Join(r.machines(), ", and on "))
 	b.WriteString("| figure | target | measured | spread | runs | | | of |\n|---|---|---|---|---|---|---|---|\n")
 	for _, f := range figures {
-		row, ok := r.row(f)
-		if !ok {
-			fmt.Fprintf(&b, "| %s | %s | - | - | - | %s | | |\n", f.Name, f.Target, verdict(f, 0, false))
+		at := r.index(f)
+		if at < 0 {
+			fmt.Fprintf(&b, "| %s | %s | - | - | - | not measured | | |\n", f.Name, f.Target)
 
 			continue
 		}
-		spread := "-"
+		row, spread, verdict := r.Rows[at], "-", "met"
 		if row.Runs > 1 {
 			spread = number(row.Least) + " to " + number(row.Most) + f.Unit
 		}
+		switch {
+		case f.Target == "":
+			verdict = ""
+		case row.Median > f.Limit:
+			verdict = "missed"
+		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %d | %s | %s | %s, %s |\n",
-			f.Name, f.Target, number(row.Median)+f.Unit, spread, row.Runs, verdict(f, row.Median, true), row.Detail, row.On, row.Of)
+			f.Name, f.Target, number(row.Median)+f.Unit, spread, row.Runs, verdict, row.Detail, row.On, row.Of)
 	}
-	b.WriteString("\n![Each figure as part of its target](performance.png)\n")
 
 	return b.String()
 }
@@ -146,22 +145,6 @@ func (r *Record) machines() []string {
 	}
 
 	return machines
-}
-
-// Plot draws the figures that have a target other than zero.
-func (r *Record) Plot(figures []Figure) ([]byte, error) {
-	var bars []chart.Bar
-	for _, f := range figures {
-		row, ok := r.row(f)
-		if !ok || f.Limit == 0 {
-			continue
-		}
-		bars = append(bars, chart.Bar{
-			Label: f.Name + " (" + number(row.Median) + f.Unit + ")", Median: row.Median / f.Limit, Min: row.Least / f.Limit, Max: row.Most / f.Limit,
-		})
-	}
-
-	return chart.Draw("What was measured, as part of what it may be", bars)
 }
 
 // OriginAt returns the Origin of a measurement at a time, of a commit.

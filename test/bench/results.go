@@ -51,13 +51,13 @@ type Results struct {
 	Start *Start
 	// Inspections are of the large file, and Tenth of one with a tenth of its objects.
 	Inspections []Inspections
-	Tenth       []meter.Run
+	Tenth       []*meter.Run
 
 	Restores []Restores
 	Statuses []Restores
 	Fast     []Restores
-	Releases []lab.Release
-	Backups  []lab.Backups
+	Releases []*lab.Release
+	Backups  []*lab.Backups
 	Peer     *lab.Peer
 	Held     *lab.Held
 

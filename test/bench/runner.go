@@ -44,6 +44,16 @@ type Runner struct {
 // with inspect.
 const DecodeCommand = "decode"
 
+// Names returns the names of all stages.
+func Names() []string {
+	var names []string
+	for _, s := range (&Runner{}).stages() {
+		names = append(names, s.name)
+	}
+
+	return slices.Compact(names)
+}
+
 // Run measures the named stages, or all, and returns all results, including the stored ones of
 // other stages.
 func (r *Runner) Run(ctx context.Context, only []string) (*Results, error) {
@@ -52,27 +62,15 @@ func (r *Runner) Run(ctx context.Context, only []string) (*Results, error) {
 			return nil, fmt.Errorf("cannot measure %q: there are %s", name, strings.Join(Names(), ", "))
 		}
 	}
-	wanted := func(s Stage) bool { return len(only) == 0 || slices.Contains(only, s.Name) }
-	left := time.Duration(0)
-	for _, s := range Stages() {
-		for _, entry := range s.entries(r.Sizes) {
-			if wanted(s) && !r.Ledger.Has(entry, r.Of) {
-				left += s.each(r.Sizes)
+	for _, s := range r.stages() {
+		for i, entry := range s.entries {
+			if !r.Ledger.Has(entry, r.Of) {
+				if len(only) > 0 && !slices.Contains(only, s.name) {
+					continue
+				}
+				_, _ = fmt.Fprintf(r.Out, "%s  measuring %s\n", time.Now().UTC().Format(time.TimeOnly), entry)
 			}
-		}
-	}
-	r.say("the missing measurements take about %s", left.Round(time.Minute))
-	for _, s := range Stages() {
-		for i, entry := range s.entries(r.Sizes) {
-			kept := r.Ledger.Has(entry, r.Of)
-			if !kept && !wanted(s) {
-				continue
-			}
-			if !kept {
-				r.say("measuring %s, which takes about %s; about %s are left", entry, s.each(r.Sizes).Round(time.Second), left.Round(time.Minute))
-				left -= s.each(r.Sizes)
-			}
-			if err := s.run(r, ctx, entry, i); err != nil {
+			if err := s.run(ctx, entry, i); err != nil {
 				return nil, fmt.Errorf("cannot measure %s: %w", entry, err)
 			}
 		}
@@ -90,222 +88,152 @@ func (r *Runner) Close() error {
 	return r.lab.Close()
 }
 
-func (r *Runner) say(format string, args ...any) {
-	_, _ = fmt.Fprintf(r.Out, "%s  %s\n", time.Now().UTC().Format(time.TimeOnly), fmt.Sprintf(format, args...))
+// A stage is a part of the measurements that can be chosen.
+type stage struct {
+	name    string
+	entries []string // The names of its ledger entries.
+	run     func(ctx context.Context, entry string, i int) error
 }
 
-// in returns the Lab, and starts it at the first call.
-func (r *Runner) in(ctx context.Context) (*lab.Lab, error) {
-	if r.lab != nil {
-		return r.lab, nil
-	}
-	var err error
-	r.lab, err = r.Open(ctx)
-
-	return r.lab, err
-}
-
-// kept returns a stored measurement, or takes it in the Lab and stores it.
-func kept[T any](ctx context.Context, r *Runner, entry string, measure func(l *lab.Lab) (T, error)) (T, error) {
-	return ledger.Entry(r.Ledger, entry, r.Of, func() (none T, err error) {
-		l, err := r.in(ctx)
-		if err != nil {
-			return none, err
-		}
-
-		return measure(l)
-	})
-}
-
-func (r *Runner) start(ctx context.Context, entry string, _ int) (err error) {
-	r.results.Start, err = ledger.Entry(r.Ledger, entry, r.Of, func() (*Start, error) {
-		info, err := os.Stat(r.Plugin)
-		if err != nil {
-			return nil, fmt.Errorf("cannot look at the plugin: %w", err)
-		}
-		s := &Start{Bytes: info.Size()}
-		for range starts {
-			took, err := meter.Handshake(ctx, r.Plugin)
-			if err != nil {
-				return nil, err
-			}
-			s.Milliseconds = append(s.Milliseconds, float64(took)/float64(time.Millisecond))
-		}
-
-		return s, nil
-	})
-
-	return err
-}
-
-func (r *Runner) inspect(ctx context.Context, entry string, i int) error {
-	pair, err := kept(ctx, r, entry, func(l *lab.Lab) (*Inspections, error) {
-		path, err := l.Tarball(r.Sizes.Trees())
-		if err != nil {
-			return nil, err
-		}
-		pair := &Inspections{}
-		err = alternately(i,
-			func() (err error) { pair.Inspect, err = meter.Time(ctx, r.Plugin, "inspect", path); return err },
-			func() (err error) { pair.Decode, err = meter.Time(ctx, r.Self, DecodeCommand, path); return err },
-		)
+// stored returns a stage whose i-th measurement is taken once, and then read from the ledger.
+func stored[T any](r *Runner, name string, entries []string, pass func(T), measure func(ctx context.Context, i int) (T, error)) stage {
+	return stage{name: name, entries: entries, run: func(ctx context.Context, entry string, i int) error {
+		result, err := ledger.Entry(r.Ledger, entry, r.Of, func() (T, error) { return measure(ctx, i) })
 		if err == nil {
-			l.Say("inspect took %.2f s and %d MB, decoding %.2f s and %d MB", pair.Inspect.Seconds, pair.Inspect.Peak>>20, pair.Decode.Seconds, pair.Decode.Peak>>20)
+			pass(result)
 		}
 
-		return pair, err
-	})
-	if err != nil {
 		return err
-	}
-	r.results.Inspections = append(r.results.Inspections, *pair)
-
-	return nil
+	}}
 }
 
-func (r *Runner) inspectTenth(ctx context.Context, entry string, _ int) error {
-	run, err := kept(ctx, r, entry, func(l *lab.Lab) (*meter.Run, error) {
-		path, err := l.Tarball(r.Sizes.Trees() / 10)
+// measured returns a stage whose measurements are taken in the Lab, which the first one starts.
+func measured[T any](r *Runner, name string, entries []string, pass func(T), measure func(ctx context.Context, l *lab.Lab, i int) (T, error)) stage {
+	return stored(r, name, entries, pass, func(ctx context.Context, i int) (none T, err error) {
+		if r.lab == nil {
+			if r.lab, err = r.Open(ctx); err != nil {
+				return none, err
+			}
+		}
+
+		return measure(ctx, r.lab, i)
+	})
+}
+
+func into[T any](to *T) func(T) { return func(result T) { *to = result } }
+
+func onto[T any](to *[]T) func(T) { return func(result T) { *to = append(*to, result) } }
+
+// stages returns all stages in the order of their measurement.
+func (r *Runner) stages() []stage {
+	s, out := r.Sizes, &r.results
+	restores := func(name string, to *[]Restores, how lab.How) stage {
+		return measured(r, name, numbered(name, s.Pairs), onto(to), func(ctx context.Context, l *lab.Lab, i int) (pair Restores, err error) {
+			with := how
+			with.Plugin = true
+			err = alternately(i,
+				func() (err error) { pair.Plugin, err = l.Restore(ctx, s.XRs, with); return err },
+				func() (err error) { pair.Alone, err = l.Restore(ctx, s.XRs, how); return err },
+			)
+
+			return pair, err
+		})
+	}
+	held := func(name string, xrs int, to **lab.Held) stage {
+		return measured(r, name, of("held", xrs), into(to), func(ctx context.Context, l *lab.Lab, _ int) (*lab.Held, error) {
+			return l.Held(ctx, xrs, polls)
+		})
+	}
+	grown := func(name string, xrs int, to **lab.Grown) stage {
+		return measured(r, name, of("grown", xrs), into(to), func(ctx context.Context, l *lab.Lab, _ int) (*lab.Grown, error) {
+			return l.Grown(ctx, xrs)
+		})
+	}
+
+	return []stage{
+		stored(r, "start", []string{"start"}, into(&out.Start), r.start),
+		measured(r, "inspect", numbered(fmt.Sprintf("inspect-%d", s.Objects), s.Pairs), onto(&out.Inspections), r.inspect),
+		measured(r, "inspect", numbered(fmt.Sprintf("inspect-%d", s.Objects/10), s.Pairs), onto(&out.Tenth),
+			func(ctx context.Context, l *lab.Lab, _ int) (*meter.Run, error) {
+				path, err := l.Tarball(s.Trees() / 10)
+				if err != nil {
+					return nil, err
+				}
+
+				return meter.Time(ctx, r.Plugin, "inspect", path)
+			}),
+		restores("restore", &out.Restores, lab.How{}),
+		restores("status", &out.Statuses, lab.How{Status: true}),
+		restores("fast", &out.Fast, lab.How{Fast: true}),
+		measured(r, "release", numbered("release", s.Pairs), onto(&out.Releases),
+			func(ctx context.Context, l *lab.Lab, _ int) (*lab.Release, error) { return l.Release(ctx, s.XRs) }),
+		measured(r, "backup", numbered("backup", s.Pairs), onto(&out.Backups),
+			func(ctx context.Context, l *lab.Lab, i int) (*lab.Backups, error) {
+				return l.Backups(ctx, s.XRs, i%2 == 0)
+			}),
+		measured(r, "peer", []string{"peer"}, into(&out.Peer),
+			func(ctx context.Context, l *lab.Lab, _ int) (*lab.Peer, error) { return l.Peer(ctx, s.XRs) }),
+		held("held", s.Held, &out.Held),
+		held("growth", s.XRs, &out.Base.Held), grown("growth", s.XRs, &out.Base.Grown),
+		held("large", s.Large, &out.Large.Held), grown("large", s.Large, &out.Large.Grown),
+		measured(r, "alone", of("alone", s.Large), into(&out.LargeAlone),
+			func(ctx context.Context, l *lab.Lab, _ int) (*lab.Restore, error) {
+				return l.Restore(ctx, s.Large, lab.How{})
+			}),
+	}
+}
+
+// numbered returns n names.
+func numbered(name string, n int) []string {
+	var names []string
+	for i := range n {
+		names = append(names, fmt.Sprintf("%s-%d", name, i+1))
+	}
+
+	return names
+}
+
+// of returns the one name of a measurement with that many XRs.
+func of(name string, xrs int) []string { return []string{fmt.Sprintf("%s-%d", name, xrs)} }
+
+func (r *Runner) start(ctx context.Context, _ int) (*Start, error) {
+	info, err := os.Stat(r.Plugin)
+	if err != nil {
+		return nil, fmt.Errorf("cannot look at the plugin: %w", err)
+	}
+	s := &Start{Bytes: info.Size()}
+	for range starts {
+		took, err := meter.Handshake(ctx, r.Plugin)
 		if err != nil {
 			return nil, err
 		}
-
-		return meter.Time(ctx, r.Plugin, "inspect", path)
-	})
-	if err != nil {
-		return err
+		s.Milliseconds = append(s.Milliseconds, float64(took)/float64(time.Millisecond))
 	}
-	r.results.Tenth = append(r.results.Tenth, *run)
 
-	return nil
+	return s, nil
+}
+
+func (r *Runner) inspect(ctx context.Context, l *lab.Lab, i int) (pair Inspections, err error) {
+	path, err := l.Tarball(r.Sizes.Trees())
+	if err != nil {
+		return pair, err
+	}
+	err = alternately(i,
+		func() (err error) { pair.Inspect, err = meter.Time(ctx, r.Plugin, "inspect", path); return err },
+		func() (err error) { pair.Decode, err = meter.Time(ctx, r.Self, DecodeCommand, path); return err },
+	)
+
+	return pair, err
 }
 
 // alternately swaps the order of its two functions for every other i.
 func alternately(i int, one, other func() error) error {
-	first, second := one, other
 	if i%2 == 1 {
-		first, second = other, one
+		one, other = other, one
 	}
-	if err := first(); err != nil {
+	if err := one(); err != nil {
 		return err
 	}
 
-	return second()
-}
-
-func (r *Runner) restore(ctx context.Context, entry string, i int) error {
-	pair, err := r.restores(ctx, entry, i, lab.How{})
-	if err == nil {
-		r.results.Restores = append(r.results.Restores, *pair)
-	}
-
-	return err
-}
-
-func (r *Runner) status(ctx context.Context, entry string, i int) error {
-	pair, err := r.restores(ctx, entry, i, lab.How{Status: true})
-	if err == nil {
-		r.results.Statuses = append(r.results.Statuses, *pair)
-	}
-
-	return err
-}
-
-func (r *Runner) fast(ctx context.Context, entry string, i int) error {
-	pair, err := r.restores(ctx, entry, i, lab.How{Fast: true})
-	if err == nil {
-		r.results.Fast = append(r.results.Fast, *pair)
-	}
-
-	return err
-}
-
-func (r *Runner) restores(ctx context.Context, entry string, i int, how lab.How) (*Restores, error) {
-	return kept(ctx, r, entry, func(l *lab.Lab) (*Restores, error) {
-		pair := &Restores{}
-		with := how
-		with.Plugin = true
-		err := alternately(i,
-			func() (err error) {
-				pair.Plugin, err = l.Restore(ctx, r.Sizes.XRs, with)
-
-				return err
-			},
-			func() (err error) {
-				pair.Alone, err = l.Restore(ctx, r.Sizes.XRs, how)
-
-				return err
-			},
-		)
-
-		return pair, err
-	})
-}
-
-func (r *Runner) release(ctx context.Context, entry string, _ int) error {
-	one, err := kept(ctx, r, entry, func(l *lab.Lab) (*lab.Release, error) { return l.Release(ctx, r.Sizes.XRs) })
-	if err == nil {
-		r.results.Releases = append(r.results.Releases, *one)
-	}
-
-	return err
-}
-
-func (r *Runner) backup(ctx context.Context, entry string, i int) error {
-	pair, err := kept(ctx, r, entry, func(l *lab.Lab) (*lab.Backups, error) { return l.Backups(ctx, r.Sizes.XRs, i%2 == 0) })
-	if err == nil {
-		r.results.Backups = append(r.results.Backups, *pair)
-	}
-
-	return err
-}
-
-func (r *Runner) peer(ctx context.Context, entry string, _ int) (err error) {
-	r.results.Peer, err = kept(ctx, r, entry, func(l *lab.Lab) (*lab.Peer, error) { return l.Peer(ctx, r.Sizes.XRs) })
-
-	return err
-}
-
-func (r *Runner) held(ctx context.Context, entry string, _ int) (err error) {
-	r.results.Held, err = r.heldAt(ctx, entry, r.Sizes.Held)
-
-	return err
-}
-
-func (r *Runner) base(ctx context.Context, entry string, _ int) (err error) {
-	r.results.Base.Held, err = r.heldAt(ctx, entry, r.Sizes.XRs)
-
-	return err
-}
-
-func (r *Runner) large(ctx context.Context, entry string, _ int) (err error) {
-	r.results.Large.Held, err = r.heldAt(ctx, entry, r.Sizes.Large)
-
-	return err
-}
-
-func (r *Runner) heldAt(ctx context.Context, entry string, xrs int) (*lab.Held, error) {
-	return kept(ctx, r, entry, func(l *lab.Lab) (*lab.Held, error) { return l.Held(ctx, xrs, polls) })
-}
-
-func (r *Runner) baseGrown(ctx context.Context, entry string, _ int) (err error) {
-	r.results.Base.Grown, err = r.grownAt(ctx, entry, r.Sizes.XRs)
-
-	return err
-}
-
-func (r *Runner) largeGrown(ctx context.Context, entry string, _ int) (err error) {
-	r.results.Large.Grown, err = r.grownAt(ctx, entry, r.Sizes.Large)
-
-	return err
-}
-
-func (r *Runner) grownAt(ctx context.Context, entry string, xrs int) (*lab.Grown, error) {
-	return kept(ctx, r, entry, func(l *lab.Lab) (*lab.Grown, error) { return l.Grown(ctx, xrs) })
-}
-
-func (r *Runner) alone(ctx context.Context, entry string, _ int) (err error) {
-	r.results.LargeAlone, err = kept(ctx, r, entry, func(l *lab.Lab) (*lab.Restore, error) { return l.Restore(ctx, r.Sizes.Large, lab.How{}) })
-
-	return err
+	return other()
 }

@@ -11,11 +11,15 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
 )
 
 // A Case says what happens to a world, and in what the restored world may differ from the one
 // before. Without a word all is as it was, object by object and field by field, nothing is created
-// or deleted in the cloud, and bystanders are untouched. In case.yaml ${scene} is the case's name.
+// or deleted in the cloud, and bystanders are untouched. In case.yaml ${scene} is the case's name, and
+// ${cloud}, ${upjet} and ${usages} are the groups of MRs and Usages, as in a scene. ${x} is X on v1, where it
+// begins the kind of the XRs of claims.
 type Case struct {
 	// Name of the case, of its folder, and of the namespace of its objects.
 	Name string `json:"-"`
@@ -52,9 +56,20 @@ type Case struct {
 	// one resource of a name.
 	OwnNames bool `json:"ownNames,omitempty"`
 
+	// Function means that the clusters have a Function of the case's own, function-${scene}.
+	Function bool `json:"function,omitempty"`
+	// Faults are what the cloud fails, of the calls for restored MRs, from the restore on until a step
+	// recovers it. They are as in a step.
+	Faults []api.Fault `json:"faults,omitempty"`
+
 	// Backup and Restore are the arguments of the velero commands; the namespaces if empty.
 	Backup  []string `json:"backup,omitempty"`
 	Restore []string `json:"restore,omitempty"`
+
+	// To is the namespace that the restore maps the case's to; "" if that comes back.
+	To string `json:"to,omitempty"`
+	// Tampered are changes of what the backup has, by somebody with access to the bucket.
+	Tampered []Tampering `json:"tampered,omitempty"`
 
 	// Theirs happens in the target once the bystanders are Ready. They must stay so.
 	Theirs []Step `json:"theirs,omitempty"`
@@ -74,7 +89,7 @@ type Expectation struct {
 	// Phases of Backup, and of Restore; Completed if empty. Several are separated by |.
 	BackupPhase string `json:"backupPhase,omitempty"`
 	Phase       string `json:"phase,omitempty"`
-	// BackupCodes and Codes are the reasons that the backup's log and the restore's details name.
+	// BackupCodes and Codes are the reasons that the backup's log, and the restore's log or details, name.
 	BackupCodes []string `json:"backupCodes,omitempty"`
 	Codes       []string `json:"codes,omitempty"`
 	// Reports are the codes of the problems that validate reports at the end.
@@ -87,11 +102,17 @@ type Expectation struct {
 	Unready bool `json:"unready,omitempty"`
 	// OldUIDs is true if the UID of an object in the source may stay in a name.
 	OldUIDs bool `json:"oldUIDs,omitempty"`
-	// Lost and New are objects that only the source or only the target has.
+	// Lost and New are objects that only the source or only the target has. What is lost must be.
 	Lost []string `json:"lost,omitempty"`
 	New  []string `json:"new,omitempty"`
-	// Cloud counts the changes in the cloud, as "create Bucket" or "delete Bucket".
+	// Cloud counts the changes in the cloud, as "create Bucket", "update Bucket" or "delete Bucket".
 	Cloud map[string]int `json:"cloud,omitempty"`
+}
+
+// A Tampering is a JSON patch of the items of a backup that a pattern is one of.
+type Tampering struct {
+	Of   string          `json:"of"`
+	JSON json.RawMessage `json:"json"`
 }
 
 // Load returns the cases of a folder that run on a version of Crossplane, by name.
@@ -131,17 +152,39 @@ func Load(dir, version string) (map[string]*Case, error) {
 	return all, nil
 }
 
+// forget drops the steps that a version has others for: they would be mixed with those.
+func (c *Case) forget(on json.RawMessage) {
+	other := &Case{}
+	if err := yaml.Unmarshal(on, other); err != nil {
+		return // It is read again, strictly.
+	}
+	for steps, others := range map[*[]Step][]Step{
+		&c.Theirs: other.Theirs, &c.Made: other.Made, &c.Before: other.Before, &c.Restoring: other.Restoring, &c.Restored: other.Restored,
+	} {
+		if others != nil {
+			*steps = nil
+		}
+	}
+}
+
 func read(dir, name, version string) (*Case, error) {
 	c := &Case{Name: name, Dir: filepath.Join(dir, name)}
 	b, err := os.ReadFile(filepath.Join(c.Dir, "case.yaml"))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read case %s: %w", name, err)
 	}
-	b = []byte(strings.ReplaceAll(string(b), "${scene}", name))
+	x, scope, usages := "", "m.", "protection.crossplane.io"
+	if version == "v1.20" {
+		x, scope, usages = "X", "", "apiextensions.crossplane.io"
+	}
+	b = []byte(strings.NewReplacer(
+		"${scene}", name, "${x}", x, "${cloud}", "cloud."+scope+"example.org", "${upjet}", "upjet."+scope+"example.org", "${usages}", usages,
+	).Replace(string(b)))
 	if err := yaml.UnmarshalStrict(b, c); err != nil {
 		return nil, fmt.Errorf("cannot parse case %s: %w", name, err)
 	}
 	if on, ok := c.Differs[version]; ok {
+		c.forget(on)
 		if err := yaml.UnmarshalStrict(on, c); err != nil {
 			return nil, fmt.Errorf("cannot parse case %s on %s: %w", name, version, err)
 		}

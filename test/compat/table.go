@@ -2,32 +2,24 @@ package compat
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 )
 
 // Section returns the table of the cells for docs/compatibility.md.
-func Section(results map[Cell]Result, machine string, now time.Time) string {
+func Section(results map[Case]Result, machine string, now time.Time) string {
 	var b strings.Builder
-	sound := 0
-	for _, r := range results {
-		if r.Failed == "" {
-			sound++
-		}
-	}
-	fmt.Fprintf(&b, "\nWritten by `make compat` on %s: %d of %d cells are as they should be. The machine: %s.\n\n",
-		now.UTC().Format(time.DateOnly), sound, len(Cells()), machine)
+	fmt.Fprintf(&b, "%s\n", written(results, fmt.Sprint(len(Cells()), " cells"), machine, now))
 	b.WriteString("| Velero | Crossplane |")
 	for _, k := range kubernetes() {
-		fmt.Fprintf(&b, " Kubernetes %s |", exact(kubernetes(), k.minor))
+		fmt.Fprintf(&b, " Kubernetes %s |", kubernetes().exact(k.minor))
 	}
 	b.WriteString("\n|---|---|" + strings.Repeat("---|", len(kubernetes())) + "\n")
 	for _, v := range veleros() {
 		for _, x := range crossplanes() {
-			fmt.Fprintf(&b, "| %s | %s |", exact(veleros(), v.minor), exact(crossplanes(), x.minor))
+			fmt.Fprintf(&b, "| %s | %s |", veleros().exact(v.minor), crossplanes().exact(x.minor))
 			for _, k := range kubernetes() {
-				r, ok := results[Cell{Velero: v.minor, Crossplane: x.minor, Kubernetes: k.minor}]
+				r, ok := results[cell(Side{Velero: v.minor, Crossplane: x.minor, Kubernetes: k.minor})]
 				b.WriteString(" " + describe(r, ok) + " |")
 			}
 			b.WriteString("\n")
@@ -40,24 +32,20 @@ func Section(results map[Cell]Result, machine string, now time.Time) string {
 
 // PairSection returns the table of the pairs for docs/compatibility.md, with a row for each target
 // version.
-func PairSection(results map[Pair]Result, machine string, now time.Time) string {
+func PairSection(results map[Case]Result, machine string, now time.Time) string {
 	var b strings.Builder
-	sound := 0
-	for p, r := range results {
-		if r.Failed == "" && !p.Alone {
-			sound++
-		}
-	}
-	fmt.Fprintf(&b, "\nWritten by `make compat` on %s: %d of %d pairs are as they should be. The machine: %s.\n",
-		now.UTC().Format(time.DateOnly), sound, len(Pairs()), machine)
+	b.WriteString(written(results, fmt.Sprint(len(Pairs()), " pairs"), machine, now))
 	for _, of := range []struct {
 		what     string
-		versions []version
+		versions versions
 	}{{"Crossplane", crossplanes()}, {"Velero", veleros()}, {"Kubernetes", kubernetes()}} {
-		fmt.Fprintf(&b, "\n| restored into | backup of %s ", of.what)
-		b.WriteString(strings.Join(exacts(of.versions), " | backup of "+of.what+" ") + " |\n|---|" + strings.Repeat("---|", len(of.versions)) + "\n")
+		b.WriteString("\n| restored into |")
+		for _, v := range of.versions {
+			b.WriteString(" backup of " + of.what + " " + of.versions.exact(v.minor) + " |")
+		}
+		b.WriteString("\n|---|" + strings.Repeat("---|", len(of.versions)) + "\n")
 		for _, to := range of.versions {
-			b.WriteString("| " + of.what + " " + exact(of.versions, to.minor) + " |")
+			b.WriteString("| " + of.what + " " + of.versions.exact(to.minor) + " |")
 			for _, from := range of.versions {
 				b.WriteString(" " + describePair(results, from.minor, to.minor) + " |")
 			}
@@ -74,17 +62,26 @@ func PairSection(results map[Pair]Result, machine string, now time.Time) string 
 	return b.String()
 }
 
-// describeControl returns the row of a control.
-func describeControl(p Pair, r Result, ran bool) string {
-	from, to := p.step()
-	cells := []string{from + " to " + to, "", "", "", ""}
-	if ran && r.Recovery != nil {
-		cells = []string{
-			cells[0], strconv.Itoa(r.Recovery.Creates), strconv.Itoa(r.Recovery.Deletes), strconv.Itoa(r.Recovery.Duplicates),
-			fmt.Sprintf("%d of %d", r.Recovery.Adopted, r.Recovery.Total),
+// written says when a table was written, and how many results of how many are good.
+func written(results map[Case]Result, all, machine string, now time.Time) string {
+	sound := 0
+	for c, r := range results {
+		if r.Failed == "" && !c.Alone {
+			sound++
 		}
 	}
-	when := "not run"
+
+	return fmt.Sprintf("\nWritten by `make compat` on %s: %d of %s are as they should be. The machine: %s.\n",
+		now.UTC().Format(time.DateOnly), sound, all, machine)
+}
+
+// describeControl returns the row of a control.
+func describeControl(p Case, r Result, ran bool) string {
+	from, to := p.step()
+	counts, when := " |  |  | ", "not run"
+	if ran && r.Recovery != nil {
+		counts = fmt.Sprintf("%d | %d | %d | %d of %d", r.Recovery.Creates, r.Recovery.Deletes, r.Recovery.Duplicates, r.Recovery.Adopted, r.Recovery.Total)
+	}
 	if ran {
 		when = r.when()
 	}
@@ -92,19 +89,10 @@ func describeControl(p Pair, r Result, ran bool) string {
 		when += ": " + flat(r.Failed)
 	}
 
-	return strings.Join(append(cells, when), " | ")
+	return fmt.Sprintf("%s to %s | %s | %s", from, to, counts, when)
 }
 
-func exacts(of []version) []string {
-	var all []string
-	for _, v := range of {
-		all = append(all, exact(of, v.minor))
-	}
-
-	return all
-}
-
-func describePair(results map[Pair]Result, from, to string) string {
+func describePair(results map[Case]Result, from, to string) string {
 	if from == to {
 		return "the matrix above"
 	}

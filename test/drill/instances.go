@@ -20,19 +20,16 @@ import (
 
 // Make creates the namespace and n instances in it. They take a while to be Ready.
 func (p Platform) Make(ctx context.Context, c *stack.Cluster, n int) error {
-	namespace := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": p.Namespace},
-	}}
-	if err := c.ApplyObjects(ctx, namespace); err != nil {
-		return err
-	}
+	objects := []*unstructured.Unstructured{namespaceOf(p.Namespace)}
 	for i := range n {
-		if err := c.ApplyObjects(ctx, p.Manifest(i)); err != nil {
-			return err
-		}
+		objects = append(objects, p.Manifest(i))
 	}
 
-	return nil
+	return c.ApplyObjects(ctx, objects...)
+}
+
+func namespaceOf(name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}}
 }
 
 // Name of the i-th instance.
@@ -95,30 +92,24 @@ func (p Platform) AwaitMade(ctx context.Context, c *stack.Cluster, n int) ([]str
 
 // ready returns why the instances are not ready.
 func (p Platform) ready(ctx context.Context, c *stack.Cluster, n int) error {
-	instances, err := p.Instances(ctx, c)
+	objects, err := p.Objects(ctx, c)
 	if err != nil {
 		return err
 	}
-	if len(instances) != n {
-		return fmt.Errorf("there are %d", len(instances))
-	}
-	xrs, err := p.Composites(ctx, c)
-	if err != nil {
-		return err
-	}
-	if len(xrs) != n {
-		return fmt.Errorf("there are %d XRs", len(xrs))
-	}
-	mrs, err := p.Managed(ctx, c)
-	if err != nil {
-		return err
-	}
+	count := map[string]int{}
 	var unready []error
-	for _, u := range slices.Concat(instances, xrs, mrs) {
-		if isPausedByUser(&u) {
-			continue
+	for _, u := range objects {
+		count[u.GetKind()]++
+		for _, condition := range conditions(&u) {
+			if !isPausedByUser(&u) {
+				unready = append(unready, stack.HasCondition(&u, condition, "True"))
+			}
 		}
-		unready = append(unready, stack.HasCondition(&u, "Synced", "True"), stack.HasCondition(&u, "Ready", "True"))
+	}
+	for _, kind := range []string{p.instance().Kind, p.composite().Kind} {
+		if count[kind] != n {
+			return fmt.Errorf("there are %d objects of the kind %s", count[kind], kind)
+		}
 	}
 
 	return summarize(unready)
@@ -147,24 +138,19 @@ func (p Platform) Composites(ctx context.Context, c *stack.Cluster) ([]unstructu
 
 // Managed returns the MRs of the namespace.
 func (p Platform) Managed(ctx context.Context, c *stack.Cluster) ([]unstructured.Unstructured, error) {
+	return p.listOwn(ctx, c, p.managed()...)
+}
+
+// listOwn lists the namespace's objects of some kinds. The cluster-scoped ones have names that begin
+// with an instance's, and a label with its namespace.
+func (p Platform) listOwn(ctx context.Context, c *stack.Cluster, kinds ...schema.GroupVersionKind) ([]unstructured.Unstructured, error) {
 	var all []unstructured.Unstructured
-	for _, kind := range p.managed() {
-		mrs, err := p.listOwn(ctx, c, kind)
+	for _, kind := range kinds {
+		objects, err := list(ctx, c, kind, p.Namespace, "")
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, mrs...)
-	}
-
-	return all, nil
-}
-
-// listOwn lists the namespace's objects of a kind. The cluster-scoped ones have names that begin with
-// an instance's, and a label with its namespace.
-func (p Platform) listOwn(ctx context.Context, c *stack.Cluster, gvk schema.GroupVersionKind) ([]unstructured.Unstructured, error) {
-	all, err := list(ctx, c, gvk, p.Namespace, "")
-	if err != nil {
-		return nil, err
+		all = append(all, objects...)
 	}
 
 	return slices.DeleteFunc(all, func(u unstructured.Unstructured) bool {
@@ -216,4 +202,140 @@ func (p Platform) DeleteNamespace(ctx context.Context, c *stack.Cluster) error {
 
 		return nil
 	})
+}
+
+// owners returns the kinds of the claims and XRs.
+func (p Platform) owners() []schema.GroupVersionKind {
+	if p.v1() {
+		return []schema.GroupVersionKind{p.composite(), p.instance()}
+	}
+
+	return []schema.GroupVersionKind{p.composite()}
+}
+
+// Objects returns the namespace's claims, XRs, MRs and connection secrets.
+func (p Platform) Objects(ctx context.Context, c *stack.Cluster) ([]unstructured.Unstructured, error) {
+	all, err := p.listOwn(ctx, c, append(p.owners(), p.managed()...)...)
+	if err != nil {
+		return nil, err
+	}
+	secrets, err := list(ctx, c, schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, p.Namespace, "")
+
+	return append(all, slices.DeleteFunc(secrets, func(u unstructured.Unstructured) bool {
+		return u.Object["type"] != "connection.crossplane.io/v1alpha1"
+	})...), err
+}
+
+// Wishes returns the desired state of the claims and XRs, as users and Crossplane set it: their
+// spec, labels and annotations, without Velero's labels, by kind and name.
+func (p Platform) Wishes(ctx context.Context, c *stack.Cluster) (map[string]any, error) {
+	objects, err := p.listOwn(ctx, c, p.owners()...)
+	if err != nil {
+		return nil, err
+	}
+	wishes := map[string]any{}
+	for _, u := range objects {
+		annotations := u.GetAnnotations()
+		delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
+		wishes[u.GetKind()+"/"+u.GetName()] = map[string]any{"spec": u.Object["spec"], "labels": withoutVelero(u.GetLabels()), "annotations": annotations}
+	}
+
+	return wishes, nil
+}
+
+// Managers returns the Managers of the claims, XRs, MRs and connection secrets, by kind and name.
+func (p Platform) Managers(ctx context.Context, c *stack.Cluster) (map[string]Managers, error) {
+	objects, err := p.Objects(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	managers := map[string]Managers{}
+	for _, u := range objects {
+		managers[u.GetKind()+"/"+u.GetName()] = ManagersOf(&u)
+	}
+
+	return managers, nil
+}
+
+// withoutVelero removes the labels with the backup and the restore of an object.
+func withoutVelero(labels map[string]string) map[string]string {
+	maps.DeleteFunc(labels, func(key, _ string) bool { return strings.HasPrefix(key, "velero.io/") })
+
+	return labels
+}
+
+// DeadOwners returns the names of the objects whose owner references or managedFields have an owner
+// that does not exist, and of the connection secrets without an owner.
+func (p Platform) DeadOwners(ctx context.Context, c *stack.Cluster) ([]string, error) {
+	objects, err := p.Objects(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	alive := map[types.UID]bool{}
+	for _, u := range objects {
+		alive[u.GetUID()] = true
+	}
+	var dead []string
+	for _, u := range objects {
+		name := u.GetKind() + "/" + u.GetName()
+		for _, ref := range u.GetOwnerReferences() {
+			if !alive[ref.UID] {
+				dead = append(dead, fmt.Sprintf("%s is owned by %s %s (UID %s)", name, ref.Kind, ref.Name, ref.UID))
+			}
+		}
+		if uid := ManagersOf(&u).deadOwner(); uid != "" {
+			dead = append(dead, fmt.Sprintf("the managedFields of %s have the owner UID %s", name, uid))
+		}
+		if u.GetKind() == "Secret" && metav1.GetControllerOf(&u) == nil {
+			dead = append(dead, name+" has no controller")
+		}
+	}
+
+	return dead, nil
+}
+
+// A Print identifies a state of an object. It is the same if only the same status is written again.
+type Print struct {
+	UID        types.UID
+	Generation int64
+	Labels     map[string]string
+	Annotation map[string]string
+	Owners     []metav1.OwnerReference
+	Spec       any
+}
+
+// Prints returns a Print for each of the namespace's objects, by kind and name.
+func (p Platform) Prints(ctx context.Context, c *stack.Cluster) (map[string]Print, error) {
+	objects, err := p.Objects(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	prints := map[string]Print{}
+	for _, u := range objects {
+		prints[u.GetKind()+"/"+u.GetName()] = Print{
+			UID: u.GetUID(), Generation: u.GetGeneration(), Labels: withoutVelero(u.GetLabels()), Annotation: u.GetAnnotations(),
+			Owners: u.GetOwnerReferences(), Spec: u.Object["spec"],
+		}
+	}
+
+	return prints, nil
+}
+
+// Watch collects the changes of the namespace's XRs, claims and MRs from now on, until the context
+// is done.
+func (p Platform) Watch(ctx context.Context, c *stack.Cluster) (*History, error) {
+	h := &History{}
+	for _, kind := range append(p.owners(), p.managed()...) {
+		r, err := c.Resource(ctx, kind, p.Namespace)
+		if err != nil {
+			return nil, err
+		}
+		w, err := r.Watch(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return nil, fmt.Errorf("cannot watch %s: %w", kind.Kind, err)
+		}
+		go h.collect(w, p.prefix()+"-")
+	}
+
+	return h, nil
 }

@@ -4,14 +4,38 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"io"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
+
+// Say reports progress.
+type Say func(format string, args ...any)
+
+// OnHost does something on a new host that has the programs for clusters with the options. It builds
+// missing programs.
+func OnHost(ctx context.Context, out io.Writer, do func(host *stack.Host, say Say) error, options ...stack.Options) (err error) {
+	set, err := build.Ensure(ctx, out, stack.Programs(options...)...)
+	if err != nil {
+		return err
+	}
+	host, err := stack.NewHost(ctx, set, "", io.Discard)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, host.Close()) }()
+	began := time.Now()
+
+	return do(host, func(format string, args ...any) {
+		_, _ = fmt.Fprintf(out, "%8s  %s\n", time.Since(began).Round(time.Second), fmt.Sprintf(format, args...))
+	})
+}
 
 // A Loss is one loss of a cluster with its etcd, and the restore of one of its namespaces into
 // another cluster.
@@ -23,8 +47,7 @@ type Loss struct {
 	Platform Platform
 	// Count is how many instances there are.
 	Count int
-	// Say reports progress.
-	Say func(format string, args ...any)
+	Say   Say
 	// Follow is called when the restore has begun, and the function that it returns when all is
 	// Ready. It may be nil.
 	Follow func(ctx context.Context, target *stack.Cluster) func()
@@ -169,27 +192,9 @@ func (l *Loss) wrong(ctx context.Context, target *stack.Cluster, before map[stri
 		return nil, err
 	}
 
-	return append(wrong, changed(before, after)...), nil
-}
-
-// changed returns the names of the objects that differ between two sets.
-func changed(before, after map[string]any) []string {
-	var names []string
-	for name := range after {
-		if _, ok := before[name]; !ok {
-			names = append(names, name+" was not there before")
-		}
+	if diff := cmp.Diff(before, after, cmpopts.EquateEmpty()); diff != "" {
+		wrong = append(wrong, "claims and XRs have other settings: "+diff)
 	}
-	for name, was := range before {
-		is, ok := after[name]
-		switch {
-		case !ok:
-			names = append(names, name+" is missing")
-		case !equality.Semantic.DeepEqual(was, is):
-			names = append(names, fmt.Sprintf("%s was %v and is %v", name, was, is))
-		}
-	}
-	slices.Sort(names)
 
-	return names
+	return wrong, nil
 }

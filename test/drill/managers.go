@@ -1,12 +1,14 @@
 package drill
 
 import (
-	"encoding/json"
+	"bytes"
 	"maps"
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // Managers are the entries of an object's managedFields, without their times and their order: for
@@ -19,16 +21,12 @@ type Managers map[string][]string
 func ManagersOf(u *unstructured.Unstructured) Managers {
 	owners := map[string]string{}
 	for _, o := range u.GetOwnerReferences() {
-		owners[string(o.UID)] = o.Kind + " " + o.Name
+		owners[`[uid="`+string(o.UID)+`"]`] = o.Kind + " " + o.Name
 	}
 	m := Managers{}
 	crossplane := map[string]bool{}
-	entries, _, _ := unstructured.NestedSlice(u.Object, "metadata", "managedFields")
-	for _, entry := range entries {
-		e, _ := entry.(map[string]any)
-		fields, _ := e["fieldsV1"].(map[string]any)
-		paths := map[string]bool{}
-		flatten(paths, "", fields, owners)
+	for _, e := range u.GetManagedFields() {
+		paths, isEmpty := pathsOf(e, owners)
 		if isCrossplane(e) {
 			maps.DeleteFunc(paths, func(path string, _ bool) bool {
 				isCondition := strings.HasPrefix(path, conditionsPath+"/")
@@ -39,8 +37,8 @@ func ManagersOf(u *unstructured.Unstructured) Managers {
 				return isCondition
 			})
 		}
-		if len(paths) > 0 || len(fields) == 0 {
-			m.add(describeEntry(e), slices.Sorted(maps.Keys(paths)))
+		if len(paths) > 0 || isEmpty {
+			m.add(e, slices.Sorted(maps.Keys(paths)))
 		}
 	}
 	if len(crossplane) > 0 {
@@ -55,10 +53,8 @@ const conditionsPath = "/status/conditions"
 // isCrossplane reports whether Crossplane writes the status of claims and XRs under this entry.
 // Crossplane v2 applies the conditions of an XR, and updates them too. Which of the two manages
 // which part of a condition depends on the order and content of the writes.
-func isCrossplane(entry map[string]any) bool {
-	manager, _ := entry["manager"].(string)
-
-	return entry["subresource"] == "status" && (manager == "apiextensions.crossplane.io/composite" || strings.HasPrefix(manager, "crossplane-v"))
+func isCrossplane(e metav1.ManagedFieldsEntry) bool {
+	return e.Subresource == "status" && (e.Manager == "apiextensions.crossplane.io/composite" || strings.HasPrefix(e.Manager, "crossplane-v"))
 }
 
 // Without returns the entries of managers whose names don't begin with the text.
@@ -69,51 +65,76 @@ func (m Managers) Without(prefix string) Managers {
 	return rest
 }
 
-// add adds an entry. An entry that is there twice differs from one that is there once.
-func (m Managers) add(name string, paths []string) {
-	for {
-		if _, taken := m[name]; !taken {
-			m[name] = paths
+// noOwner begins what stands in a path for an owner that the object does not have.
+const noOwner = "no owner of it: "
 
-			return
+// deadOwner returns the UID in a path that none of the object's owners has; "" if there is none.
+func (m Managers) deadOwner() string {
+	for _, paths := range m {
+		for _, path := range paths {
+			if _, uid, ok := strings.Cut(path, noOwner); ok {
+				return uid
+			}
 		}
+	}
+
+	return ""
+}
+
+// add adds an entry. An entry that is there twice differs from one that is there once.
+func (m Managers) add(e metav1.ManagedFieldsEntry, paths []string) {
+	name := strings.Join(strings.Fields(e.Manager+" "+string(e.Operation)+" "+e.APIVersion+" "+e.Subresource), " ")
+	for m[name] != nil {
 		name += " again"
 	}
+	m[name] = append([]string{}, paths...)
 }
 
-func describeEntry(entry map[string]any) string {
-	var words []string
-	for _, key := range []string{"manager", "operation", "apiVersion", "subresource"} {
-		if word, ok := entry[key].(string); ok {
-			words = append(words, word)
+// pathsOf returns the paths of an entry's fields that do not vary, and whether it has none at all.
+// The labels that Velero writes are left out, with the map that they are in if it has no other
+// fields. Crossplane copies these labels from a claim to its XR, and provider-kubernetes copies them
+// into the status of its Objects.
+func pathsOf(e metav1.ManagedFieldsEntry, owners map[string]string) (paths map[string]bool, isEmpty bool) {
+	set := &fieldpath.Set{}
+	paths = map[string]bool{}
+	if e.FieldsV1 != nil {
+		if err := set.FromJSON(bytes.NewReader(e.FieldsV1.Raw)); err != nil {
+			return map[string]bool{"unreadable: " + err.Error(): true}, false
 		}
 	}
+	ofVelero := map[string]bool{}
+	set.Iterate(func(p fieldpath.Path) {
+		text := ""
+		for _, element := range p {
+			part := element.String()
+			if element.FieldName != nil {
+				part = *element.FieldName
+			}
+			if strings.HasPrefix(part, "velero.io/") {
+				ofVelero[text] = true
 
-	return strings.Join(words, " ")
+				return
+			}
+			if text == "/metadata/ownerReferences" {
+				owner, ok := owners[part]
+				if part = owner; !ok {
+					part = noOwner + element.String()
+				}
+			}
+			text += "/" + part
+		}
+		if !varies(text) {
+			paths[text] = true
+		}
+	})
+	maps.DeleteFunc(paths, func(path string, _ bool) bool {
+		hasOthers := func(other string) bool { return strings.HasPrefix(other, path+"/") }
+
+		return ofVelero[path] && !slices.ContainsFunc(slices.Collect(maps.Keys(paths)), hasOthers)
+	})
+
+	return paths, set.Empty()
 }
-
-// flatten adds the path of each field of a set that has no fields below it, or that is itself in
-// the set, which "." in it means.
-func flatten(paths map[string]bool, at string, fields map[string]any, owners map[string]string) {
-	for key, value := range fields {
-		path := at
-		if key != itself {
-			path += "/" + ownerNamed(key, at, owners)
-		}
-		children, _ := value.(map[string]any)
-		kept := withoutVeleroFields(children)
-		if len(kept) == 0 && len(children) > 0 {
-			continue
-		}
-		if len(kept) == 0 && !varies(path) {
-			paths[path] = true
-		}
-		flatten(paths, path, kept, owners)
-	}
-}
-
-// itself stands for the field itself in the set of its fields.
-const itself = "."
 
 // varies reports whether the manager of a field, or its presence, changes without a restore too.
 // The writer of the first condition manages the status and the conditions, and a restored object
@@ -122,40 +143,6 @@ const itself = "."
 // generation only once a reconcile has written it, and the condition that upjet writes at the end
 // of an asynchronous create has none.
 func varies(path string) bool {
-	return path == "/status" || path == conditionsPath || strings.HasPrefix(path, conditionsPath+`/{"type":"Responsive"}`) ||
+	return path == "/status" || path == conditionsPath || strings.HasPrefix(path, conditionsPath+`/[type="Responsive"]`) ||
 		strings.HasPrefix(path, conditionsPath+"/") && (strings.HasSuffix(path, "/message") || strings.HasSuffix(path, "/observedGeneration"))
-}
-
-// withoutVeleroFields removes the labels that Velero writes, and the map that they are in if it has
-// no other fields. Crossplane copies these labels from a claim to its XR, and provider-kubernetes
-// copies them into the status of its Objects.
-func withoutVeleroFields(fields map[string]any) map[string]any {
-	kept := maps.Clone(fields)
-	maps.DeleteFunc(kept, func(key string, _ any) bool { return strings.HasPrefix(key, "f:velero.io/") })
-	if len(kept) < len(fields) && len(kept) == 1 {
-		delete(kept, itself)
-	}
-
-	return kept
-}
-
-// ownerNamed returns a key without its type prefix. The key of an owner becomes the owner's kind
-// and name.
-func ownerNamed(key, at string, owners map[string]string) string {
-	sort, text, _ := strings.Cut(key, ":")
-	if sort != "k" {
-		return text
-	}
-	var id struct {
-		UID string `json:"uid"`
-	}
-	if at != "/metadata/ownerReferences" || json.Unmarshal([]byte(text), &id) != nil {
-		return text
-	}
-	name, ok := owners[id.UID]
-	if !ok {
-		return "no owner of it: " + id.UID
-	}
-
-	return name
 }

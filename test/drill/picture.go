@@ -10,11 +10,9 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
@@ -38,7 +36,7 @@ type Likeness struct {
 	// Status has the status without times and generations; nil if the scene does not compare it.
 	Status any
 	// Dead is the owner UID in its managedFields that none of its owners has; "" if there is none.
-	Dead types.UID
+	Dead string
 	// Managers are the managers of its fields.
 	Managers Managers
 }
@@ -94,7 +92,7 @@ func (p Picture) Only(text string) Picture {
 }
 
 func (s Scene) likeness(ctx context.Context, c *stack.Cluster, u *unstructured.Unstructured) (Likeness, error) {
-	owners, alive, err := owners(ctx, c, u)
+	owners, err := owners(ctx, c, u)
 	if err != nil {
 		return Likeness{}, err
 	}
@@ -102,11 +100,7 @@ func (s Scene) likeness(ctx context.Context, c *stack.Cluster, u *unstructured.U
 		Labels: withoutVelero(u.GetLabels()), Annotations: u.GetAnnotations(), Finalizers: u.GetFinalizers(), Owners: owners,
 		GenerateName: u.GetGenerateName(), Managers: ManagersOf(u),
 	}
-	for _, entry := range u.GetManagedFields() {
-		if uid := deadField(entry, alive); uid != "" {
-			l.Dead = uid
-		}
-	}
+	l.Dead = l.Managers.deadOwner()
 	fields := runtime.DeepCopyJSON(u.Object)
 	for _, key := range []string{"apiVersion", "kind", "metadata", "status"} {
 		delete(fields, key)
@@ -171,28 +165,26 @@ func digest(secret map[string]any) {
 	}
 }
 
-// owners describes each owner and whether it is live, and returns the UIDs of the live ones.
-func owners(ctx context.Context, c *stack.Cluster, u *unstructured.Unstructured) ([]string, map[types.UID]bool, error) {
+// owners describes each owner and whether it is live.
+func owners(ctx context.Context, c *stack.Cluster, u *unstructured.Unstructured) ([]string, error) {
 	var texts []string
-	alive := map[types.UID]bool{}
 	for _, o := range u.GetOwnerReferences() {
 		live, err := get(ctx, c, schema.FromAPIVersionAndKind(o.APIVersion, o.Kind), u.GetNamespace(), o.Name)
 		if err != nil && !apierrors.IsNotFound(err) {
-			return nil, nil, err
+			return nil, err
 		}
-		state := "dead"
+		state, role := "dead", "owner"
 		if err == nil && live.GetUID() == o.UID {
-			state, alive[o.UID] = "alive", true
+			state = "alive"
 		}
-		role := "owner"
-		if c := metav1.GetControllerOf(u); c != nil && c.UID == o.UID {
+		if controller(u) == o.UID {
 			role = "controller"
 		}
 		texts = append(texts, fmt.Sprintf("%s %s, %s, %s", o.Kind, o.Name, role, state))
 	}
 	slices.Sort(texts)
 
-	return texts, alive, nil
+	return texts, nil
 }
 
 // Revisions returns the revisions of a scene's Compositions by name, with their numbers and owners.

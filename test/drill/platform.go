@@ -1,3 +1,6 @@
+// Package drill runs the steps that the demo shows and the tests check: it makes a platform and
+// instances of it, backs them up, loses them, restores them, and compares the result with what
+// there was. It reads only the API server and the cloud's journal, and uses no code of the plugin.
 package drill
 
 import (
@@ -100,32 +103,16 @@ func (p Platform) Install(ctx context.Context, c *stack.Cluster) error {
 	if err != nil {
 		return err
 	}
-	if err := c.ApplyFiles(ctx, filepath.Join(root, "example", p.Dir(), "xrd.yaml")); err != nil {
+	b, err := os.ReadFile(filepath.Join(root, "example", p.Dir(), "xrd.yaml"))
+	if err != nil {
+		return fmt.Errorf("cannot read the example: %w", err)
+	}
+	xrds, err := stack.Parse(b)
+	if err != nil {
 		return err
 	}
-	name := "environments." + group
-	if p.v1() {
-		name = "x" + name
-	}
-	xrd := schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositeResourceDefinition"}
-	conditions := []string{"Established"}
-	if p.v1() {
-		conditions = append(conditions, "Offered")
-	}
 
-	return c.Wait(ctx, stepTimeout, "the XRD "+name, func(ctx context.Context) error {
-		u, err := get(ctx, c, xrd, "", name)
-		if err != nil {
-			return err
-		}
-		for _, condition := range conditions {
-			if err := stack.HasCondition(u, condition, "True"); err != nil {
-				return err
-			}
-		}
-
-		return nil
-	})
+	return serve(ctx, c, p.Namespace, xrds...)
 }
 
 // Compose applies the Composition and waits for its revision.
@@ -134,29 +121,8 @@ func (p Platform) Compose(ctx context.Context, c *stack.Cluster) error {
 	if err != nil {
 		return err
 	}
-	if err := c.ApplyObjects(ctx, u); err != nil {
-		return err
-	}
-	kind := schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositionRevision"}
-	want := p.resourcesOf(u)
 
-	return c.Wait(ctx, stepTimeout, "a revision of the Composition "+u.GetName(), func(ctx context.Context) error {
-		revisions, err := list(ctx, c, kind, "", "crossplane.io/composition-name="+u.GetName())
-		if err != nil {
-			return err
-		}
-		latest, have := int64(0), []string(nil)
-		for _, r := range revisions {
-			if n, _, _ := unstructured.NestedInt64(r.Object, "spec", "revision"); n > latest {
-				latest, have = n, p.resourcesOf(&r)
-			}
-		}
-		if latest == 0 || !slices.Equal(have, want) {
-			return fmt.Errorf("the latest of %d has the resources %v, not %v", len(revisions), have, want)
-		}
-
-		return nil
-	})
+	return serve(ctx, c, p.Namespace, u)
 }
 
 // Resources returns the names of the Composition's resources.
@@ -166,14 +132,16 @@ func (p Platform) Resources() ([]string, error) {
 		return nil, err
 	}
 
-	return p.resourcesOf(u), nil
+	return resourcesOf(u), nil
 }
 
-// resourcesOf returns the names of the resources of a Composition or a revision.
-func (p Platform) resourcesOf(u *unstructured.Unstructured) []string {
+// resourcesOf returns the names of the resources of a Composition or a revision, native or in the
+// input of the first step of its pipeline.
+func resourcesOf(u *unstructured.Unstructured) []string {
 	resources, _, _ := unstructured.NestedSlice(u.Object, "spec", "resources")
-	if !p.Native {
-		resources = inputOf(u)
+	if steps, _, _ := unstructured.NestedSlice(u.Object, "spec", "pipeline"); len(steps) > 0 {
+		first, _ := steps[0].(map[string]any)
+		resources, _, _ = unstructured.NestedSlice(first, "input", "resources")
 	}
 	var names []string
 	for _, r := range resources {
@@ -183,20 +151,6 @@ func (p Platform) resourcesOf(u *unstructured.Unstructured) []string {
 	}
 
 	return names
-}
-
-// inputOf returns the resources in the input of the only step of a pipeline.
-func inputOf(u *unstructured.Unstructured) []any {
-	steps, _, _ := unstructured.NestedSlice(u.Object, "spec", "pipeline")
-	for _, s := range steps {
-		if m, ok := s.(map[string]any); ok {
-			r, _, _ := unstructured.NestedSlice(m, "input", "resources")
-
-			return r
-		}
-	}
-
-	return nil
 }
 
 func (p Platform) compositionName() string { return "environments-" + p.prefix() }
@@ -301,6 +255,8 @@ func get(ctx context.Context, c *stack.Cluster, gvk schema.GroupVersionKind, nam
 }
 
 // list lists a kind. It ignores the namespace for a cluster-scoped kind.
+//
+//nolint:unparam // Others may list by labels.
 func list(ctx context.Context, c *stack.Cluster, gvk schema.GroupVersionKind, namespace, selector string) ([]unstructured.Unstructured, error) {
 	r, err := c.Resource(ctx, gvk, namespace)
 	if err != nil {

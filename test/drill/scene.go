@@ -10,10 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
@@ -29,7 +27,8 @@ import (
 //
 // All but objects.yaml may be missing. A file like platform-v1.yaml is read in place of platform.yaml
 // on Crossplane v1. In them ${scene} is the scene's name, ${store} is Store, ${n} is the number of the
-// instance, and ${cloud} is the group of the cloud's MRs. Every name must begin with the scene's name and a dash, or be made up from such a
+// instance, ${cloud} and ${upjet} are the groups of the MRs of the cloud's providers, which have no
+// namespace on v1, and ${usages} is that of Usages. Every name must begin with the scene's name and a dash, or be made up from such a
 // name: the cloud's journal is filtered by it.
 type Scene struct {
 	// Name of the scene, and of the namespace of its instances.
@@ -51,6 +50,8 @@ type Scene struct {
 	// BackupArgs and RestoreArgs are the arguments of the velero commands that choose what to back
 	// up and restore; the namespaces if empty.
 	BackupArgs, RestoreArgs []string
+	// To is the namespace that a restore has mapped Name to; "" for none.
+	To string
 	// Others is true for the scene's bystanders: XRs and claims of another namespace, or with another
 	// prefix if they or what they compose are cluster-scoped, that share its XRDs and Compositions.
 	Others bool
@@ -74,7 +75,7 @@ func (s Scene) Install(ctx context.Context, c *stack.Cluster, extra string) erro
 		return err
 	}
 
-	return s.platform(ctx, c, all)
+	return serve(ctx, c, s.Name, all...)
 }
 
 // Put is Install without waiting.
@@ -103,12 +104,7 @@ func (s Scene) readBoth(extra string) ([]*unstructured.Unstructured, error) {
 
 // Change applies the platform team's changes once the instances exist.
 func (s Scene) Change(ctx context.Context, c *stack.Cluster) error {
-	objects, err := s.read("change.yaml", 1)
-	if err != nil {
-		return err
-	}
-
-	return s.platform(ctx, c, objects)
+	return s.Apply(ctx, c, "change.yaml")
 }
 
 // Cure applies a user's repairs in the target.
@@ -123,29 +119,7 @@ func (s Scene) Apply(ctx context.Context, c *stack.Cluster, file string) error {
 		return err
 	}
 
-	return s.platform(ctx, c, objects)
-}
-
-// platform applies XRDs and Compositions and waits until the XRDs are Established and Crossplane
-// has revisions of the Compositions.
-func (s Scene) platform(ctx context.Context, c *stack.Cluster, objects []*unstructured.Unstructured) error {
-	if err := c.ApplyObjects(ctx, objects...); err != nil {
-		return err
-	}
-
-	return s.awaitOffered(ctx, c, objects)
-}
-
-func (s Scene) awaitOffered(ctx context.Context, c *stack.Cluster, objects []*unstructured.Unstructured) error {
-	return c.Wait(ctx, stepTimeout, "the platform of "+s.Name, func(ctx context.Context) error {
-		for _, u := range objects {
-			if err := s.offered(ctx, c, u); err != nil {
-				return err
-			}
-		}
-
-		return nil
-	})
+	return serve(ctx, c, s.Name, objects...)
 }
 
 // Offered waits until the scene's platform is complete, by whichever way it came.
@@ -155,10 +129,32 @@ func (s Scene) Offered(ctx context.Context, c *stack.Cluster) error {
 		return err
 	}
 
-	return s.awaitOffered(ctx, c, objects)
+	return awaitServed(ctx, c, s.Name, objects...)
 }
 
-func (s Scene) offered(ctx context.Context, c *stack.Cluster, u *unstructured.Unstructured) error {
+// serve applies XRDs and Compositions and waits until the XRDs are Established and Crossplane has
+// revisions of the Compositions.
+func serve(ctx context.Context, c *stack.Cluster, of string, objects ...*unstructured.Unstructured) error {
+	if err := c.ApplyObjects(ctx, objects...); err != nil {
+		return err
+	}
+
+	return awaitServed(ctx, c, of, objects...)
+}
+
+func awaitServed(ctx context.Context, c *stack.Cluster, of string, objects ...*unstructured.Unstructured) error {
+	return c.Wait(ctx, stepTimeout, "the platform of "+of, func(ctx context.Context) error {
+		for _, u := range objects {
+			if err := served(ctx, c, u); err != nil {
+				return err
+			}
+		}
+
+		return nil
+	})
+}
+
+func served(ctx context.Context, c *stack.Cluster, u *unstructured.Unstructured) error {
 	switch u.GetKind() {
 	case "CompositeResourceDefinition":
 		live, err := get(ctx, c, u.GroupVersionKind(), "", u.GetName())
@@ -176,8 +172,8 @@ func (s Scene) offered(ctx context.Context, c *stack.Cluster, u *unstructured.Un
 			return err
 		}
 		newest := newest(revisions, u.GetName(), nil)
-		if have, want := templates(&newest), templates(u); have != want {
-			return fmt.Errorf("the newest revision of %s has %d resources, not %d", u.GetName(), have, want)
+		if have, want := resourcesOf(&newest), resourcesOf(u); newest.Object == nil || !slices.Equal(have, want) {
+			return fmt.Errorf("the newest revision of %s has the resources %v, not %v", u.GetName(), have, want)
 		}
 
 		return nil
@@ -206,23 +202,13 @@ func newest(revisions []unstructured.Unstructured, composition string, selector 
 
 var revisionKind = schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositionRevision"}
 
-// templates counts the resource templates of a Composition or revision.
-func templates(u *unstructured.Unstructured) int {
-	native, _, _ := unstructured.NestedSlice(u.Object, "spec", "resources")
-
-	return len(native) + len(inputOf(u))
-}
-
 // Make creates the namespaces and the instances. They take a while to be Ready.
 func (s Scene) Make(ctx context.Context, c *stack.Cluster) error {
 	for _, name := range s.namespaces() {
 		if s.Composed {
 			break
 		}
-		namespace := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name},
-		}}
-		if err := c.ApplyObjects(ctx, namespace); err != nil {
+		if err := c.ApplyObjects(ctx, namespaceOf(name)); err != nil {
 			return err
 		}
 	}
@@ -237,6 +223,8 @@ func (s Scene) Make(ctx context.Context, c *stack.Cluster) error {
 func (s Scene) namespaces() []string {
 	all := []string{s.Name}
 	switch {
+	case s.To != "":
+		return []string{s.To}
 	case len(s.Namespaces) > 0:
 		all = slices.Clone(s.Namespaces)
 	case s.Store != "" && !s.Others:
@@ -266,6 +254,11 @@ func (s Scene) prefix() string {
 // instances returns the objects that users create.
 func (s Scene) instances() ([]*unstructured.Unstructured, error) {
 	all, err := s.read("objects.yaml", max(s.Count, 1))
+	for _, u := range all {
+		if s.To != "" && u.GetNamespace() == s.Name {
+			u.SetNamespace(s.To)
+		}
+	}
 	if err != nil || !s.Others {
 		return all, err
 	}
@@ -292,7 +285,7 @@ func (s Scene) Read(file string) ([]*unstructured.Unstructured, error) { return 
 
 // read reads a file n times, each time with another number in it. It returns nothing for a missing
 // file.
-func (s Scene) read(file string, n int) ([]*unstructured.Unstructured, error) {
+func (s Scene) read(file string, n int) ([]*unstructured.Unstructured, error) { //nolint:cyclop // It is one step after another.
 	if file == "" {
 		return nil, nil
 	}
@@ -310,9 +303,9 @@ func (s Scene) read(file string, n int) ([]*unstructured.Unstructured, error) {
 	if store == "" {
 		store = s.Name
 	}
-	cloud := "cloud.m.example.org"
+	scope, usages := "m.", "protection.crossplane.io"
 	if s.Crossplane.IsV1() {
-		cloud = "cloud.example.org"
+		scope, usages = "", "apiextensions.crossplane.io"
 	}
 	var all []*unstructured.Unstructured
 	for i := range n {
@@ -321,12 +314,16 @@ func (s Scene) read(file string, n int) ([]*unstructured.Unstructured, error) {
 		if s.Others && file == "objects.yaml" && (s.OwnNames || s.Crossplane.IsV1()) {
 			text = strings.ReplaceAll(text, "${scene}-", others+"${scene}-")
 		}
-		text = strings.NewReplacer("${scene}", s.Name, "${store}", store, "${cloud}", cloud, "${n}", fmt.Sprintf("%02d", i)).Replace(text)
+		text = strings.NewReplacer("${scene}", s.Name, "${store}", store, "${cloud}", "cloud."+scope+"example.org", "${upjet}", "upjet."+scope+"example.org",
+			"${usages}", usages, "${n}", fmt.Sprintf("%02d", i)).Replace(text)
 		objects, err := stack.Parse([]byte(text))
 		if err != nil {
 			return nil, fmt.Errorf("cannot parse %s of scene %s: %w", file, s.Name, err)
 		}
 		for _, u := range objects {
+			if s.Crossplane.IsV1() && IsManaged(u) {
+				u.SetNamespace("")
+			}
 			all = append(all, s.expand(u))
 		}
 	}
@@ -337,62 +334,23 @@ func (s Scene) read(file string, n int) ([]*unstructured.Unstructured, error) {
 // BackUp backs up the scene and waits until the backup is Completed. Backups run one after the
 // other: Velero 1.18 sometimes leaves a second one in its queue for a minute.
 func (s Scene) BackUp(ctx context.Context, c *stack.Cluster) error {
-	u, err := s.EndOfBackup(ctx, c)
-	if err != nil {
-		return err
-	}
-	if phase := Phase(u); phase != "Completed" {
-		logs, _ := c.Velero(ctx, "backup", "logs", s.Name)
-
-		return fmt.Errorf("cannot back up %s: the Backup is %s\n%s", s.Name, phase, problems(logs))
-	}
-
-	return nil
+	return backUp(ctx, c, s.Name, s.backupArgs()...)
 }
 
 // EndOfBackup backs up the scene and returns the Backup when it has ended, in any phase.
 func (s Scene) EndOfBackup(ctx context.Context, c *stack.Cluster) (*unstructured.Unstructured, error) {
-	args := s.BackupArgs
-	if len(args) == 0 {
-		args = []string{"--include-namespaces", strings.Join(s.namespaces(), ",")}
-	}
-	if _, err := c.Velero(ctx, append([]string{"backup", "create", s.Name}, args...)...); err != nil {
-		return nil, err
+	return endOfBackup(ctx, c, s.Name, s.backupArgs()...)
+}
+
+func (s Scene) backupArgs() []string {
+	if len(s.BackupArgs) > 0 {
+		return s.BackupArgs
 	}
 
-	return await(ctx, c, "Backup", s.Name, func(phase string) bool {
-		return slices.Contains([]string{"Completed", "PartiallyFailed", "Failed", "FailedValidation"}, phase)
-	})
+	return []string{"--include-namespaces", strings.Join(s.namespaces(), ",")}
 }
 
 // StartRestore waits until the cluster knows the backup, and starts to restore it.
 func (s Scene) StartRestore(ctx context.Context, c *stack.Cluster) error {
-	return s.StartRestoreAs(ctx, c, s.Name)
-}
-
-// StartRestoreAs is StartRestore with another name for the Restore than that of the scene.
-func (s Scene) StartRestoreAs(ctx context.Context, c *stack.Cluster, name string) error {
-	return startRestore(ctx, c, name, s.Name, s.RestoreArgs...)
-}
-
-// AddOwner makes a named object an owner, but not the controller, of the objects of its kind that
-// have a label.
-func AddOwner(ctx context.Context, objects dynamic.ResourceInterface, owner, label string) error {
-	u, err := objects.Get(ctx, owner, metav1.GetOptions{})
-	if err != nil {
-		return fmt.Errorf("cannot get the owner %s: %w", owner, err)
-	}
-	owned, err := objects.List(ctx, metav1.ListOptions{LabelSelector: label})
-	if err != nil {
-		return fmt.Errorf("cannot list what %s is to own: %w", owner, err)
-	}
-	for _, o := range owned.Items {
-		ref := metav1.OwnerReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName(), UID: u.GetUID()}
-		o.SetOwnerReferences(append(o.GetOwnerReferences(), ref))
-		if _, err := objects.Update(ctx, &o, metav1.UpdateOptions{}); err != nil {
-			return fmt.Errorf("cannot make %s an owner of %s: %w", owner, o.GetName(), err)
-		}
-	}
-
-	return nil
+	return startRestore(ctx, c, s.Name, s.Name, s.RestoreArgs...)
 }

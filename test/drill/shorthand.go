@@ -1,6 +1,7 @@
 package drill
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"strings"
@@ -16,14 +17,21 @@ import (
 //	metadata: {name: Shop}  # the kind of XRs; on v1 that of claims, and XShop that of XRs
 //	spec:
 //	  fields: {region: {type: string}}  # of the spec of XRs
+//	  status: {endpoint: {type: string}}
 //	  required: [region]
 //	  claim: false                      # no claims on v1, and no X
+//	  names: {categories: [shop]}       # other names of what users create
 //	  with: {scope: Cluster}            # other fields of the XRD's spec
 //	---
 //	apiVersion: shorthand
 //	kind: Composition
 //	metadata: {name: "${scene}"}
-//	spec: {of: Shop, resources: []}  # those of function-patch-and-transform; claim as above
+//	spec:
+//	  of: Shop
+//	  resources: []         # those of function-patch-and-transform; claim as above
+//	  function: "function"  # instead of function-patch-and-transform
+//	  step: {}              # other fields of its step
+//	  steps: []             # of the pipeline after that
 const shorthand = "shorthand"
 
 // expand returns what a shorthand stands for, and any other object as it is.
@@ -38,14 +46,16 @@ func (s Scene) expand(u *unstructured.Unstructured) *unstructured.Unstructured {
 		return s.definition(u, spec, claimed)
 	}
 	of, _ := spec["of"].(string)
+	function, _ := spec["function"].(string)
+	steps, _ := spec["steps"].([]any)
 
 	return object("apiextensions.crossplane.io/v1", "Composition", u, map[string]any{
 		"compositeTypeRef": map[string]any{"apiVersion": s.Name + ".example.org/v1alpha1", "kind": xrKind(of, claimed)},
 		"mode":             "Pipeline",
-		"pipeline": []any{map[string]any{
-			"step": "compose", "functionRef": map[string]any{"name": "function-patch-and-transform"},
+		"pipeline": append([]any{with(map[string]any{
+			"step": "compose", "functionRef": map[string]any{"name": cmp.Or(function, "function-patch-and-transform")},
 			"input": map[string]any{"apiVersion": "pt.fn.crossplane.io/v1beta1", "kind": "Resources", "resources": spec["resources"]},
-		}},
+		}, spec["step"])}, steps...),
 	}, spec["with"])
 }
 
@@ -57,31 +67,43 @@ func (s Scene) definition(u *unstructured.Unstructured, spec map[string]any, cla
 			ofSpec[in] = value
 		}
 	}
+	properties := map[string]any{"spec": ofSpec}
+	if status, ok := spec["status"]; ok {
+		properties["status"] = map[string]any{"type": "object", "properties": status}
+	}
 	more := map[string]any{
 		"group": s.Name + ".example.org", "names": map[string]any{"kind": kind, "plural": plural(kind)}, "scope": "Namespaced",
 		"versions": []any{map[string]any{
 			"name": "v1alpha1", "served": true, "referenceable": true,
-			"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "properties": map[string]any{"spec": ofSpec}}},
+			"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "properties": properties}},
 		}},
 	}
 	if s.Crossplane.IsV1() {
 		apiVersion = "apiextensions.crossplane.io/v1"
 		delete(more, "scope")
 	}
+	users, _ := more["names"].(map[string]any)
 	if claimed {
-		more["claimNames"] = map[string]any{"kind": u.GetName(), "plural": plural(u.GetName())}
+		users = map[string]any{"kind": u.GetName(), "plural": plural(u.GetName())}
+		more["claimNames"] = users
 	}
+	with(users, spec["names"])
 	u.SetName(fmt.Sprintf("%s.%s.example.org", plural(kind), s.Name))
 
 	return object(apiVersion, "CompositeResourceDefinition", u, more, spec["with"])
 }
 
 // object returns an object with the metadata of another, and a spec of two parts.
-func object(apiVersion, kind string, of *unstructured.Unstructured, spec map[string]any, with any) *unstructured.Unstructured {
-	more, _ := with.(map[string]any)
-	maps.Copy(spec, more)
+func object(apiVersion, kind string, of *unstructured.Unstructured, spec map[string]any, more any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": of.Object["metadata"], "spec": with(spec, more)}}
+}
 
-	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": of.Object["metadata"], "spec": spec}}
+// with returns a map with the fields of another, if that is one, too.
+func with(m map[string]any, more any) map[string]any {
+	fields, _ := more.(map[string]any)
+	maps.Copy(m, fields)
+
+	return m
 }
 
 func xrKind(kind string, claimed bool) string {

@@ -3,6 +3,7 @@ package drill
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,42 +51,39 @@ func (p Platform) strays(ctx context.Context, c *stack.Cluster) ([]*unstructured
 		return nil, err
 	}
 	xrs, err := p.Composites(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	listed := map[types.UID][]string{}
-	for i := range xrs {
-		listed[xrs[i].GetUID()] = p.Refs(&xrs[i])
-	}
-	var strays []*unstructured.Unstructured
-	for i := range mrs {
-		u := &mrs[i]
-		refs, ok := listed[controller(u)]
-		if ok && !slices.Contains(refs, u.GetKind()+"/"+u.GetName()) {
-			strays = append(strays, u)
-		}
+
+	return strays(pointers(xrs), pointers(mrs)), err
+}
+
+func pointers(list []unstructured.Unstructured) []*unstructured.Unstructured {
+	var all []*unstructured.Unstructured
+	for i := range list {
+		all = append(all, &list[i])
 	}
 
-	return strays, nil
+	return all
 }
 
 // strays returns the objects that an XR controls and does not list.
 func (f *sceneObjects) strays() []*unstructured.Unstructured {
+	all := slices.Collect(maps.Values(f.objects))
+	xrs := slices.DeleteFunc(slices.Clone(all), func(u *unstructured.Unstructured) bool { return !isComposite(u) })
+
+	return strays(xrs, all)
+}
+
+func strays(xrs, all []*unstructured.Unstructured) []*unstructured.Unstructured {
 	listed := map[types.UID]map[ID]bool{}
-	for _, u := range f.objects {
-		if isComposite(u) {
-			listed[u.GetUID()] = map[ID]bool{}
-			for _, r := range children(u) {
-				listed[u.GetUID()][ID{Group: r.kind.Group, Kind: r.kind.Kind, Namespace: r.namespace, Name: r.name}] = true
-			}
-		}
-	}
-	var strays []*unstructured.Unstructured
-	for id, u := range f.objects {
-		if siblings, ok := listed[controller(u)]; ok && !siblings[id] {
-			strays = append(strays, u)
+	for _, u := range xrs {
+		listed[u.GetUID()] = map[ID]bool{}
+		for _, r := range children(u) {
+			listed[u.GetUID()][ID{Group: r.kind.Group, Kind: r.kind.Kind, Namespace: r.namespace, Name: r.name}] = true
 		}
 	}
 
-	return strays
+	return slices.DeleteFunc(all, func(u *unstructured.Unstructured) bool {
+		siblings, ok := listed[controller(u)]
+
+		return !ok || siblings[idOf(u)]
+	})
 }

@@ -33,6 +33,9 @@ func idOf(u *unstructured.Unstructured) ID {
 	return ID{Group: u.GroupVersionKind().Group, Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
 }
 
+// Name returns the name of an object in a Picture.
+func Name(u *unstructured.Unstructured) string { return idOf(u).String() }
+
 // A ref names an object that another object references. A cluster-scoped kind ignores the
 // namespace.
 type ref struct {
@@ -288,4 +291,55 @@ func crossplaneField(u *unstructured.Unstructured, path ...string) any {
 	}
 
 	return nil
+}
+
+// AddDetails adds a key to the connection secret of each of the scene's databases that nothing
+// publishes again. Many providers learn a password or a private key when they create a resource,
+// and never after.
+func (s Scene) AddDetails(ctx context.Context, c *stack.Cluster) error {
+	all, err := s.objects(ctx, c)
+	if err != nil {
+		return err
+	}
+	secret := schema.GroupKind{Kind: "Secret"}
+	for _, u := range all.objects {
+		if owner := metav1.GetControllerOf(u); u.GroupVersionKind().GroupKind() != secret || owner == nil || owner.Kind != "Database" {
+			continue
+		}
+		if err := Patch(ctx, c, u, map[string]any{"data": map[string]any{"root": "b25seSBhdCBjcmVhdGlvbg=="}}); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// Unprotected returns the names of the scene's objects that are in use according to their Usages
+// and could be deleted all the same. Crossplane records the attempt on the Usage; Unprotected
+// removes that record.
+func (s Scene) Unprotected(ctx context.Context, c *stack.Cluster) ([]string, error) {
+	all, err := s.objects(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	var unprotected []string
+	for id, u := range all.objects {
+		if u.GetLabels()["crossplane.io/in-use"] != "true" {
+			continue
+		}
+		r, err := c.Resource(ctx, u.GroupVersionKind(), u.GetNamespace())
+		if err != nil {
+			return nil, err
+		}
+		err = r.Delete(ctx, u.GetName(), metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+		if err == nil || !strings.Contains(err.Error(), "in-use") {
+			unprotected = append(unprotected, fmt.Sprintf("%s: the answer to a delete was %v", id, err))
+		}
+		attempt := map[string]any{"usage.crossplane.io/deletion-attempt-with-policy": nil}
+		if err := Patch(ctx, c, u, map[string]any{"metadata": map[string]any{"annotations": attempt}}); err != nil {
+			return nil, err
+		}
+	}
+
+	return unprotected, nil
 }

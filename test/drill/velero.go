@@ -1,13 +1,18 @@
 package drill
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
@@ -17,22 +22,31 @@ const veleroNamespace = "velero"
 // Backup backs up the namespace with Velero's default settings and waits until the backup is
 // Completed.
 func (p Platform) Backup(ctx context.Context, c *stack.Cluster, name string) error {
-	if _, err := c.Velero(ctx, "backup", "create", name, "--include-namespaces", p.Namespace); err != nil {
-		return err
-	}
-	u, err := await(ctx, c, "Backup", name, func(phase string) bool {
-		return phase == "Completed" || phase == "PartiallyFailed" || phase == "Failed" || phase == "FailedValidation"
-	})
+	return backUp(ctx, c, name, "--include-namespaces", p.Namespace)
+}
+
+func backUp(ctx context.Context, c *stack.Cluster, name string, args ...string) error {
+	u, err := endOfBackup(ctx, c, name, args...)
 	if err != nil {
 		return err
 	}
 	if phase := Phase(u); phase != "Completed" {
 		logs, _ := c.Velero(ctx, "backup", "logs", name)
 
-		return fmt.Errorf("cannot back up %s: Backup %s is %s\n%s", p.Namespace, name, phase, problems(logs))
+		return fmt.Errorf("cannot back up: Backup %s is %s\n%s", name, phase, problems(logs))
 	}
 
 	return nil
+}
+
+func endOfBackup(ctx context.Context, c *stack.Cluster, name string, args ...string) (*unstructured.Unstructured, error) {
+	if _, err := c.Velero(ctx, append([]string{"backup", "create", name}, args...)...); err != nil {
+		return nil, err
+	}
+
+	return await(ctx, c, "Backup", name, func(phase string) bool {
+		return slices.Contains([]string{"Completed", "PartiallyFailed", "Failed", "FailedValidation"}, phase)
+	})
 }
 
 // StartRestore waits until the cluster knows the backup, and starts to restore it. Further
@@ -122,4 +136,50 @@ func problems(logs string) string {
 	}
 
 	return strings.Join(lines, "")
+}
+
+// A History has every state of watched objects, as the API server reported it.
+type History struct {
+	mu     sync.Mutex
+	states []*unstructured.Unstructured
+}
+
+func (h *History) collect(w watch.Interface, prefix string) {
+	for e := range w.ResultChan() {
+		u, ok := e.Object.(*unstructured.Unstructured)
+		if !ok || !strings.HasPrefix(u.GetName(), prefix) {
+			continue
+		}
+		h.mu.Lock()
+		h.states = append(h.states, u)
+		h.mu.Unlock()
+	}
+}
+
+// Of returns the states of the objects of a kind by name, each in the order of the changes.
+func (h *History) Of(kind string) map[string][]*unstructured.Unstructured {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	states := map[string][]*unstructured.Unstructured{}
+	for _, u := range h.states {
+		if u.GetKind() == kind {
+			states[u.GetName()] = append(states[u.GetName()], u)
+		}
+	}
+	for _, list := range states {
+		slices.SortFunc(list, func(a, b *unstructured.Unstructured) int { return cmp.Compare(Version(a), Version(b)) })
+	}
+
+	return states
+}
+
+// Version returns the resource version as a number. etcd numbers all changes of a cluster in
+// sequence, so the versions of two objects show which change came first.
+func Version(u *unstructured.Unstructured) int64 {
+	n, err := strconv.ParseInt(u.GetResourceVersion(), 10, 64)
+	if err != nil {
+		return 0
+	}
+
+	return n
 }

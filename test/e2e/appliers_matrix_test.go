@@ -5,15 +5,8 @@ package e2e
 import (
 	"testing"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
-
-func TestMatrixAppliersV2(t *testing.T) { testAppliers(t, stack.V2) }
-
-func TestMatrixAppliersV1(t *testing.T) { testAppliers(t, stack.V1) }
-
-func TestMatrixAppliersV24(t *testing.T) { testAppliers(t, stack.V24) }
 
 // testAppliers loses instances that an applier has created. It restores them while the same
 // applier, or another that takes them over, applies them again.
@@ -33,10 +26,6 @@ func testAppliers(t *testing.T, version stack.Version) {
 	s.testAppliedWhileHeld(t, g, all)
 }
 
-func TestMatrixTouchedV2(t *testing.T) { testTouches(t, stack.V2) }
-
-func TestMatrixTouchedV1(t *testing.T) { testTouches(t, stack.V1) }
-
 // testTouches changes objects that are held, in each way in which another writer can.
 func testTouches(t *testing.T, version stack.Version) {
 	t.Helper()
@@ -54,27 +43,4 @@ func testTouches(t *testing.T, version stack.Version) {
 	must(t, s.target.AddArgs(stack.APIServer, "--feature-gates=MutatingAdmissionPolicy=true", "--runtime-config=admissionregistration.k8s.io/v1beta1=true"))
 	must(t, s.target.Restart(t.Context(), stack.APIServer))
 	s.testTouched(t, g, all)
-}
-
-func TestMatrixPrunedV2(t *testing.T) { testPruned(t, stack.V2) }
-
-func TestMatrixPrunedV1(t *testing.T) { testPruned(t, stack.V1) }
-
-// testPruned prunes objects that are held, in each way in which an applier can.
-func testPruned(t *testing.T, version stack.Version) {
-	t.Helper()
-	t.Parallel()
-	s := newSuite(t, version)
-	g := newGit(t)
-	alone := s.applied(t, g, flux, drill.Platform{Namespace: "prunedalone"}, 2)
-	all := s.makePruned(t, g, s.prunings())
-	s.backUp(t, s.source, alone)
-	s.backUpPruned(t, all)
-	tenants := []*tenant{alone}
-	for _, d := range all {
-		tenants = append(tenants, d.tenant)
-	}
-	s.loseSource(t, tenants...)
-	t.Run("VeleroAlone", func(t *testing.T) { s.testPrunedAlone(t, g, alone) })
-	s.testPruned(t, g, all)
 }

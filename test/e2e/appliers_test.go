@@ -104,19 +104,6 @@ func (g *git) apply(ctx context.Context, c *stack.Cluster, by applier, manifests
 	return nil
 }
 
-// prune deletes what an applier has applied, as it does when Git no longer has it.
-func (g *git) prune(ctx context.Context, c *stack.Cluster, by applier, manifests []*unstructured.Unstructured) error {
-	cmd, err := g.command(ctx, c, by, manifests, "--prune")
-	if err != nil {
-		return err
-	}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s cannot prune: %w\n%s", by, err, out)
-	}
-
-	return nil
-}
-
 // kubectl runs kubectl on a cluster.
 func (g *git) kubectl(ctx context.Context, c *stack.Cluster, env []string, stdin *unstructured.Unstructured, args ...string) error {
 	cmd := exec.CommandContext(ctx, g.set["kubectl"].Path, args...)

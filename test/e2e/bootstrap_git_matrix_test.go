@@ -26,7 +26,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
 // The kinds of Flux, and those that its example uses.
@@ -49,8 +48,7 @@ type gitRepository struct {
 // newGitRepository returns a repository with the example folder.
 func newGitRepository(t *testing.T) *gitRepository {
 	t.Helper()
-	root, err := build.Root()
-	must(t, err)
+	root := repository(t)
 	g := &gitRepository{files: map[string]string{}, archives: map[string][]byte{}}
 	for _, folder := range []string{"gitops", "rbac", "v2", "velero"} {
 		must(t, filepath.WalkDir(filepath.Join(root, "example", folder), func(path string, d fs.DirEntry, err error) error {

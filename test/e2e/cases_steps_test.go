@@ -1,8 +1,8 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cases"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
@@ -45,12 +46,27 @@ func (s *suite) takeOne(t *testing.T, c *stack.Cluster, w *world, step cases.Ste
 		s.patchAll(t, c, w, step.Patch)
 	case step.Delete != nil:
 		s.deleteAll(t, c, w, step.Delete)
+	case step.Refused != nil:
+		s.wantRefused(t, c, w, step.Refused)
 	case step.Await != nil:
 		s.awaitAll(t, c, w, step.Await)
 	case step.Revise > 0:
 		for i := range step.Revise {
 			must(t, revise(ctx, c, w.Name, strconv.Itoa(i)))
 		}
+	case step.Fault != nil:
+		s.fail(t, w, *step.Fault)
+	case step.Recover:
+		must(t, s.cloud.RecoverBy(ctx, w.caller("")))
+	case step.Failed > 0:
+		s.awaitFailed(t, c, w, step.Failed)
+	case step.Lose != "":
+		kind, id, _ := strings.Cut(step.Lose, " ")
+		must(t, s.cloud.Delete(ctx, api.Kind(kind), id))
+	case step.Settle:
+		must(t, s.cloud.Release(ctx))
+	case step.Follow != nil:
+		s.followAll(t, c, w, step.Follow)
 	case step.Stop != "":
 		must(t, c.Stop(step.Stop))
 	case step.Start != "":
@@ -58,11 +74,14 @@ func (s *suite) takeOne(t *testing.T, c *stack.Cluster, w *world, step cases.Ste
 	case step.Details:
 		must(t, w.scene.AddDetails(ctx, c))
 	case step.Own != nil:
-		objects, err := c.Resource(ctx, kindOf(t, step.Own.Kind), w.scene.Name)
-		must(t, err)
-		must(t, drill.AddOwner(ctx, objects, step.Own.By, step.Own.Labels))
+		s.ownAll(t, c, w, step.Own)
 	case step.BackUp != nil:
-		backupWith(t, c, step.BackUp.Name, step.BackUp.Args...)
+		other := drill.Scene{Name: step.BackUp.Name, BackupArgs: step.BackUp.Args}
+		backup, err := other.EndOfBackup(ctx, c)
+		must(t, err)
+		if phase := drill.Phase(backup); !isPhase(phase, step.BackUp.Phase) {
+			t.Errorf("%s\nBackup %s is %s", w.Reason, step.BackUp.Name, phase)
+		}
 		logs, err := c.Velero(ctx, "backup", "logs", step.BackUp.Name)
 		must(t, err)
 		wantCodes(t, w, "The log of "+step.BackUp.Name, problems(logs), step.BackUp.Codes)
@@ -71,16 +90,41 @@ func (s *suite) takeOne(t *testing.T, c *stack.Cluster, w *world, step cases.Ste
 			t.Errorf("%s\nrelease %v: %+v", w.Reason, step.Release, r)
 		}
 	case step.RestoreAgain != nil:
-		again := w.scene
-		again.RestoreArgs = *step.RestoreAgain
-		w.restores++
-		name := fmt.Sprintf("%s-again-%d", w.Name, w.restores)
-		must(t, again.StartRestoreAs(ctx, c, name))
-		s.awaitCompleted(t, name)
+		s.restoreMore(t, c, w, step.RestoreAgain)
 	case step.AwaitReady:
 		must(t, w.scene.AwaitReady(ctx, c))
 	default:
 		t.Fatalf("case %s has an empty step", w.Name)
+	}
+}
+
+// restoreMore restores a backup, and expects that to end as the step says.
+func (s *suite) restoreMore(t *testing.T, c *stack.Cluster, w *world, again *cases.Again) {
+	t.Helper()
+	ctx := t.Context()
+	w.restores++
+	name := fmt.Sprintf("%s-again-%d", w.Name, w.restores)
+	must(t, drill.Platform{}.StartRestore(ctx, c, name, cmp.Or(again.Of, w.Name), again.Args...))
+	r, err := drill.AwaitRestore(ctx, c, name)
+	must(t, err)
+	if phase := drill.Phase(r); !isPhase(phase, again.Phase) {
+		t.Errorf("%s\nRestore %s is %s:\n%s", w.Reason, name, phase, drill.Problems(ctx, c, name))
+	}
+	wantCodes(t, w, name, drill.Problems(ctx, c, name)+s.details(t, name), again.Codes)
+}
+
+// ownAll makes an object an owner of others.
+func (s *suite) ownAll(t *testing.T, c *stack.Cluster, w *world, own *cases.Own) {
+	t.Helper()
+	ctx := t.Context()
+	owner, err := get(ctx, c, kindOf(t, cmp.Or(own.Owner, own.Kind)), w.scene.Name, own.By)
+	must(t, err)
+	ref := metav1.OwnerReference{APIVersion: owner.GetAPIVersion(), Kind: owner.GetKind(), Name: owner.GetName(), UID: owner.GetUID()}
+	if own.Controller {
+		ref.Controller = &own.Controller
+	}
+	for _, u := range w.some(t, c, own.Objects) {
+		must(t, drill.Patch(ctx, c, &u, map[string]any{"metadata": map[string]any{"ownerReferences": append(u.GetOwnerReferences(), ref)}}))
 	}
 }
 
@@ -121,7 +165,7 @@ func revise(ctx context.Context, c *stack.Cluster, composition, to string) error
 // find returns the objects that a step means.
 func (w *world) find(ctx context.Context, t *testing.T, c *stack.Cluster, o cases.Objects) ([]unstructured.Unstructured, error) {
 	t.Helper()
-	all, err := list(ctx, c, kindOf(t, o.Kind), w.scene.Name, o.Labels)
+	all, err := list(ctx, c, kindOf(t, o.Kind), cmp.Or(o.Namespace, w.scene.To, w.scene.Name), o.Labels)
 	if err != nil {
 		return nil, err
 	}
@@ -148,40 +192,62 @@ func (w *world) some(t *testing.T, c *stack.Cluster, o cases.Objects) []unstruct
 	return all
 }
 
-// patchAll patches objects. ${now} is the time, and ${uid} the UID that the object had in the source.
+// patchAll patches objects. ${now} is the time, ${uid} the UID that the object had in the source, and
+// ${external} the ID of the external resource that was created for it.
 func (s *suite) patchAll(t *testing.T, c *stack.Cluster, w *world, p *cases.Patch) {
 	t.Helper()
 	kind, text := types.MergePatchType, p.Merge
 	if len(p.JSON) > 0 {
 		kind, text = types.JSONPatchType, p.JSON
 	}
-	text = json.RawMessage(strings.ReplaceAll(string(text), "${now}", time.Now().UTC().Format(time.RFC3339)))
 	var subresources []string
 	if p.Status {
 		subresources = []string{"status"}
 	}
+	resources, err := s.cloud.List(t.Context())
+	must(t, err)
 	for _, u := range w.some(t, c, p.Objects) {
 		r, err := c.Resource(t.Context(), u.GroupVersionKind(), u.GetNamespace())
 		must(t, err)
-		own := string(text)
+		values := []string{"${now}", time.Now().UTC().Format(time.RFC3339)}
 		if w.before != nil {
 			for uid, name := range w.before.uids {
-				if strings.HasPrefix(name, u.GetKind()+".") && strings.HasSuffix(name, " "+u.GetNamespace()+"/"+u.GetName()) {
-					own = strings.ReplaceAll(own, "${uid}", uid)
+				if strings.HasPrefix(name, u.GetKind()+".") && strings.HasSuffix(name, " "+strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/")) {
+					values = append(values, "${uid}", uid)
 				}
 			}
 		}
-		_, err = r.Patch(t.Context(), u.GetName(), kind, []byte(own), metav1.PatchOptions{FieldManager: "kubectl-patch"}, subresources...)
+		for _, e := range resources {
+			if strings.Contains(e.CreatedBy.ManagedBy, ", "+u.GetKind()+", "+strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/")+", ") {
+				values = append(values, "${external}", e.ID)
+			}
+		}
+		_, err = r.Patch(t.Context(), u.GetName(), kind, []byte(strings.NewReplacer(values...).Replace(string(text))), metav1.PatchOptions{FieldManager: "kubectl-patch"}, subresources...)
 		must(t, err)
 	}
 }
 
-func (s *suite) deleteAll(t *testing.T, c *stack.Cluster, w *world, o *cases.Objects) {
+func (s *suite) deleteAll(t *testing.T, c *stack.Cluster, w *world, d *cases.Deletion) {
+	t.Helper()
+	policy := metav1.DeletePropagationBackground
+	if d.Foreground {
+		policy = metav1.DeletePropagationForeground
+	}
+	for _, u := range w.some(t, c, d.Objects) {
+		r, err := c.Resource(t.Context(), u.GroupVersionKind(), u.GetNamespace())
+		must(t, err)
+		must(t, r.Delete(t.Context(), u.GetName(), metav1.DeleteOptions{PropagationPolicy: &policy}))
+	}
+}
+
+func (s *suite) wantRefused(t *testing.T, c *stack.Cluster, w *world, o *cases.Objects) {
 	t.Helper()
 	for _, u := range w.some(t, c, *o) {
 		r, err := c.Resource(t.Context(), u.GroupVersionKind(), u.GetNamespace())
 		must(t, err)
-		must(t, r.Delete(t.Context(), u.GetName(), metav1.DeleteOptions{}))
+		if err := r.Delete(t.Context(), u.GetName(), metav1.DeleteOptions{}); err == nil || !strings.Contains(err.Error(), "in-use") {
+			t.Errorf("%s\nThe answer to the deletion of %s %s is %v", w.Reason, u.GetKind(), u.GetName(), err)
+		}
 	}
 }
 
@@ -197,7 +263,11 @@ func (s *suite) awaitAll(t *testing.T, c *stack.Cluster, w *world, a *cases.Awai
 		}
 		var errs []error
 		for _, u := range all {
-			errs = append(errs, is(&u, a))
+			err := is(&u, a)
+			if err == nil && a.Any {
+				return nil
+			}
+			errs = append(errs, err)
 		}
 
 		return errors.Join(errs...)
@@ -216,8 +286,9 @@ func is(u *unstructured.Unstructured, a *cases.Await) error {
 	if a.Deleting && u.GetDeletionTimestamp() == nil {
 		errs = append(errs, fmt.Errorf("%s is not being deleted", u.GetName()))
 	}
-	if b, err := u.MarshalJSON(); err != nil || !strings.Contains(string(b), a.Has) {
-		errs = append(errs, fmt.Errorf("%s does not have %s: %w", u.GetName(), a.Has, err))
+	b, err := u.MarshalJSON()
+	if err != nil || !strings.Contains(string(b), a.Has) || a.Lacks != "" && strings.Contains(string(b), a.Lacks) {
+		errs = append(errs, fmt.Errorf("%s does not have %q, or has %q: %w", u.GetName(), a.Has, a.Lacks, err))
 	}
 
 	return errors.Join(errs...)

@@ -3,9 +3,11 @@ package e2e
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +15,8 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cases"
@@ -24,10 +28,10 @@ import (
 var onlyCases = flag.String("cases", "", "run only the cases whose names match this regular expression")
 
 // TestCasesV2 loses and restores every case in one pair of clusters, on Crossplane v2.
-func TestCasesV2(t *testing.T) { testCases(t, stack.V2, "v2") }
+func TestCasesV2(t *testing.T) { testCases(t, nil, stack.V2, "v2", "") }
 
 // TestCasesV1 does so on Crossplane v1.20, where trees begin with claims.
-func TestCasesV1(t *testing.T) { testCases(t, stack.V1, "v1.20") }
+func TestCasesV1(t *testing.T) { testCases(t, nil, stack.V1, "v1.20", "") }
 
 // A world is a case at work.
 type world struct {
@@ -44,21 +48,39 @@ type world struct {
 	restores int
 }
 
+// backup returns the name of the backup that is restored.
+func (w *world) backup() string {
+	if len(w.Tampered) > 0 {
+		return w.Name + "-" + tampered
+	}
+
+	return w.Name
+}
+
 // A bystander is what a restore must not touch.
 type bystander struct {
 	scene drill.Scene
 	state *state
 }
 
-func testCases(t *testing.T, version stack.Version, dir string) {
+// testCases runs the cases whose names match, by the clocks of the source's and the target's
+// components.
+func testCases(t *testing.T, clocks map[string]stack.Clocks, version stack.Version, dir, match string) {
 	t.Helper()
 	t.Parallel()
-	ctx := t.Context()
 	loaded, err := cases.Load("../cases", dir)
 	must(t, err)
-	worlds := newWorlds(t, version, loaded)
+	s := newStageOf(t, stack.Options{Crossplane: version, Plugin: true, KubernetesProvider: true, UpjetProvider: true, Gate: true, Clocks: allOf(clocks)})
+	s.clocks = clocks
+	s.testLoaded(t, loaded, match)
+}
+
+// testLoaded tests cases of which the names match, or those of the flag.
+func (s *suite) testLoaded(t *testing.T, loaded map[string]*cases.Case, match string) {
+	t.Helper()
+	ctx := t.Context()
+	worlds := newWorlds(t, s.version, loaded, cmp.Or(*onlyCases, match))
 	all := func(*world) bool { return true }
-	s := newStage(t, version)
 
 	s.source = s.platformOf(t, "source", worlds)
 	for _, w := range worlds {
@@ -69,20 +91,27 @@ func testCases(t *testing.T, version stack.Version, dir string) {
 	}
 	must(t, s.source.RestartVelero(ctx))
 	t.Run("Backup", func(t *testing.T) { s.backUpWorlds(t, worlds) })
+	worlds = slices.DeleteFunc(worlds, func(w *world) bool { return w.before == nil }) // It has failed.
 	must(t, s.source.Destroy())
 
+	for _, w := range worlds {
+		w.scene.To = w.To
+	}
 	s.target = s.platformOf(t, "target", slices.DeleteFunc(slices.Clone(worlds), func(w *world) bool { return w.Bare }))
 	must(t, s.target.RestartVelero(ctx))
 	for _, w := range worlds {
-		if w.alone != nil {
+		if w.alone != nil && w.alone.before != nil {
 			t.Run("VeleroAlone/"+w.Name, func(t *testing.T) { s.testWorldLost(t, w.alone) })
 		}
 	}
 	must(t, s.target.UsePlugin(ctx, true))
 	s.makeBystanders(t, worlds)
 	s.takeAll(t, "Before", worlds, func(w *world) []cases.Step { return w.Before })
+	for _, w := range worlds {
+		s.failAll(t, w)
+	}
 	for _, w := range worlds { // Velero restores one after the other, and then polls them all at once.
-		must(t, w.scene.StartRestore(ctx, s.target))
+		must(t, drill.Platform{}.StartRestore(ctx, s.target, w.Name, w.backup(), w.Restore...))
 	}
 	s.takeAll(t, "Restoring", worlds, func(w *world) []cases.Step { return w.Restoring })
 	s.each(t, "Ended", worlds, all, s.testEnded)
@@ -113,11 +142,11 @@ func (s *suite) each(t *testing.T, name string, worlds []*world, of func(w *worl
 }
 
 // newWorlds returns the chosen cases by name, with those that break programs last.
-func newWorlds(t *testing.T, version stack.Version, all map[string]*cases.Case) []*world {
+func newWorlds(t *testing.T, version stack.Version, all map[string]*cases.Case, match string) []*world {
 	t.Helper()
 	var worlds []*world
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if !regexp.MustCompile(*onlyCases).MatchString(name) {
+		if !regexp.MustCompile(match).MatchString(name) {
 			continue
 		}
 		w := &world{Case: all[name]}
@@ -163,8 +192,16 @@ func kindOf(t *testing.T, text string) schema.GroupVersionKind {
 func (s *suite) platformOf(t *testing.T, name string, worlds []*world) *stack.Cluster {
 	t.Helper()
 	ctx := t.Context()
-	c, err := stack.NewCluster(ctx, s.host, stack.Options{Name: name, Crossplane: s.version, KubernetesProvider: true, VeleroArgs: oftener})
+	c, err := stack.NewCluster(ctx, s.host, stack.Options{
+		Name: name, Crossplane: s.version, KubernetesProvider: true, UpjetProvider: true, Gate: true, VeleroArgs: oftener, Clocks: s.clocks[name],
+		ProviderArgs: []string{"--timeout", "10m"}, // Otherwise a create that hangs is given up after a minute.
+	})
 	must(t, err)
+	for _, w := range worlds {
+		if w.Function {
+			s.installFunction(t, c, w.Name)
+		}
+	}
 	// Crossplane takes a second or two for each XRD, so all are there before the first is awaited.
 	for _, install := range []func(s drill.Scene) error{
 		func(s drill.Scene) error { return s.Put(ctx, c, name+".yaml") },
@@ -197,18 +234,22 @@ func (s *suite) backUpWorlds(t *testing.T, worlds []*world) {
 			with = append(with, w)
 		}
 	}
+	isReady := map[*world]bool{}
 	for _, w := range slices.Concat(without, with) {
-		s.complete(t, s.source, w.scene)
-		must(t, w.scene.Change(ctx, s.source))
-		must(t, w.scene.AwaitReady(ctx, s.source))
+		isReady[w] = t.Run("Made/"+w.scene.Name, func(t *testing.T) {
+			s.complete(t, s.source, w.scene)
+			must(t, w.scene.Change(ctx, s.source))
+			must(t, w.scene.AwaitReady(ctx, s.source))
+		})
 	}
 	since := s.now(t)
-	for _, w := range without {
-		s.backUpWorld(t, w, since)
-	}
-	must(t, s.source.UsePlugin(ctx, true))
-	for _, w := range with {
-		s.backUpWorld(t, w, since)
+	for i, w := range slices.Concat(without, with) {
+		if i == len(without) {
+			must(t, s.source.UsePlugin(ctx, true))
+		}
+		if isReady[w] {
+			t.Run(w.scene.Name, func(t *testing.T) { s.backUpWorld(t, w, since) })
+		}
 	}
 }
 
@@ -237,9 +278,43 @@ func (s *suite) backUpWorld(t *testing.T, w *world, since int64) {
 	must(t, err)
 	logs, _ := s.source.Velero(ctx, "backup", "logs", w.scene.Name)
 	if phase := drill.Phase(backup); !isPhase(phase, w.Expect.BackupPhase) {
-		t.Errorf("%s\nThe Backup is %s:\n%s", w.Reason, phase, problems(logs))
+		wrong, _, _ := unstructured.NestedStringSlice(backup.Object, "status", "validationErrors")
+		t.Errorf("%s\nThe Backup is %s: %v\n%s", w.Reason, phase, wrong, problems(logs))
 	}
 	wantCodes(t, w, "The backup's log", problems(logs), w.Expect.BackupCodes)
+	if len(w.Tampered) > 0 {
+		s.tamperWith(t, w, backup)
+	}
+}
+
+// tamperWith makes the case's changes in its backup.
+func (s *suite) tamperWith(t *testing.T, w *world, backup *unstructured.Unstructured) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), w.Name+".tar.gz")
+	used := map[string]bool{}
+	rewrite(t, s.host.BackupFile(w.Name), file, func(content []byte) []byte {
+		u := &unstructured.Unstructured{}
+		must(t, json.Unmarshal(content, &u.Object))
+		for _, c := range w.Tampered {
+			if !of(drill.Name(u))(c.Of) {
+				continue
+			}
+			used[c.Of] = true
+			patch, err := jsonpatch.DecodePatch(c.JSON)
+			must(t, err)
+			content, err = patch.Apply(content)
+			must(t, err)
+		}
+
+		return content
+	})
+	for _, c := range w.Tampered {
+		if !used[c.Of] {
+			t.Fatalf("the backup of case %s has no %s", w.Name, c.Of)
+		}
+	}
+	items, _, _ := unstructured.NestedInt64(backup.Object, "status", "progress", "totalItems")
+	must(t, s.host.Upload(t.Context(), w.backup(), w.Name, int(items), file))
 }
 
 // isPhase reports whether a phase is one of those that are wanted, separated by |; Completed if none is.
@@ -269,7 +344,7 @@ func (s *suite) makeBystanders(t *testing.T, worlds []*world) {
 		}
 		w.theirs = &bystander{scene: w.scene}
 		w.theirs.scene.Others, w.theirs.scene.OwnNames, w.theirs.scene.Count = true, w.OwnNames, 1
-		w.theirs.scene.Drift = false
+		w.theirs.scene.Drift, w.theirs.scene.To = false, ""
 		must(t, w.theirs.scene.Make(ctx, s.target))
 	}
 	for _, w := range worlds {
@@ -297,12 +372,17 @@ func (s *suite) makeBystanders(t *testing.T, worlds []*world) {
 
 // testWorldLost is the control: without the damage that it expects, the case proves nothing.
 func (s *suite) testWorldLost(t *testing.T, w *world) {
+	s.failAll(t, w)
+	defer func() { must(t, s.cloud.RecoverBy(t.Context(), w.caller(""))) }()
 	must(t, w.scene.StartRestore(t.Context(), s.target))
 	s.awaitCompleted(t, w.scene.Name)
 	s.eventually(t, "damage by Velero alone (the control)", func(ctx context.Context) error {
 		picture, err := w.scene.Picture(ctx, s.target)
 		if err != nil {
 			return err
+		}
+		if len(picture) < len(w.before.picture) { // The faults keep what is lost in the cloud.
+			must(t, s.cloud.RecoverBy(ctx, w.caller("")))
 		}
 		changes, err := w.scene.Changes(ctx, s.cloud, w.before.ledger.Seq, w.before.ledger.External)
 		if err == nil && (len(changes) == 0 || gocmp.Equal(w.before.picture, picture, cmpopts.EquateEmpty())) {

@@ -7,38 +7,29 @@ import (
 	"testing"
 	"time"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
+
+// timed are cases whose restores compare times, or wait for controllers of each kind.
+const timed = "^(nested|mirrors|revisions|newer-target|withheld|passwords|single)$"
 
 // apart is by how much clocks differ.
 const apart = 5 * time.Minute
 
 // TestMatrixClocksV2 restores trees while one clock is five minutes off.
-func TestMatrixClocksV2(t *testing.T) {
-	eachClock(t, func(t *testing.T, clocks map[string]stack.Clocks) {
-		t.Helper()
-		testShapesBy(t, clocks, stack.V2, "v2", shapesV2())
-	})
-}
+func TestMatrixClocksV2(t *testing.T) { testClocks(t, stack.V2, timed) }
 
 // TestMatrixClocksV1 does so on Crossplane v1.20, whose conditions have no generation.
-func TestMatrixClocksV1(t *testing.T) {
-	eachClock(t, func(t *testing.T, clocks map[string]stack.Clocks) {
-		t.Helper()
-		testShapesBy(t, clocks, stack.V1, "v1.20", shapesV1())
-	})
-}
+func TestMatrixClocksV1(t *testing.T) { testClocks(t, stack.V1, timed) }
 
 // TestMatrixClocksOfIdentityV2 does so with MRs whose identity and status a restore depends on.
 func TestMatrixClocksOfIdentityV2(t *testing.T) {
-	eachClock(t, func(t *testing.T, clocks map[string]stack.Clocks) {
-		t.Helper()
-		testIdentityBy(t, clocks, stack.V2, "v2")
-	})
+	testClocks(t, stack.V2, "^(create-pending|gated|gone|late-config|observed-first|observing)$")
 }
 
-// eachClock runs a test with each machine's clock ahead of the others, and behind them.
-func eachClock(t *testing.T, test func(t *testing.T, clocks map[string]stack.Clocks)) {
+// testClocks runs cases with each machine's clock ahead of the others, and behind them.
+func testClocks(t *testing.T, version stack.Version, match string) {
 	t.Helper()
 	if goruntime.GOOS != "linux" || goruntime.GOARCH != "amd64" {
 		t.Skip("a program can have another clock only on Linux on amd64")
@@ -51,7 +42,7 @@ func eachClock(t *testing.T, test func(t *testing.T, clocks map[string]stack.Clo
 			"Crossplane": {"target": {stack.Crossplane: ahead}},
 			"Provider":   {"target": {stack.CloudProvider: ahead}},
 		} {
-			t.Run(machine+direction, func(t *testing.T) { test(t, clocks) })
+			t.Run(machine+direction, func(t *testing.T) { testCases(t, clocks, version, drill.Platform{Crossplane: version}.Dir(), match) })
 		}
 	}
 }

@@ -95,7 +95,7 @@ func (a *account) rights(t *testing.T, served []schema.GroupResource, namespaces
 		}
 	}
 
-	return sorted(rights)
+	return rights
 }
 
 // allows reports whether a rule allows the verb for a resource or subresource of any name, as the
@@ -105,26 +105,4 @@ func allows(rule authorizationv1.ResourceRule, verb string, gr schema.GroupResou
 	_, sub, isSub := strings.Cut(gr.Resource, "/")
 
 	return has(rule.Verbs, verb) && has(rule.APIGroups, gr.Group) && (has(rule.Resources, gr.Resource) || isSub && slices.Contains(rule.Resources, "*/"+sub))
-}
-
-func sorted(rights []right) []right {
-	slices.SortFunc(rights, func(a, b right) int {
-		return strings.Compare(strings.Join([]string{a.Namespace, a.Group, a.Resource, a.Verb}, " "), strings.Join([]string{b.Namespace, b.Group, b.Resource, b.Verb}, " "))
-	})
-
-	return rights
-}
-
-func may(ctx context.Context, clients kubernetes.Interface, q right) (bool, error) {
-	resource, subresource, _ := strings.Cut(q.Resource, "/")
-	review, err := clients.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
-		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: q.Verb, Group: q.Group, Resource: resource, Subresource: subresource, Namespace: q.Namespace,
-		}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		return false, err
-	}
-
-	return review.Status.Allowed, nil
 }

@@ -56,8 +56,14 @@ func TestDocs(t *testing.T) {
 		team: &tenant{Platform: drill.Platform{Crossplane: stack.V2, Namespace: "team-a"}}, replacements: pages.Replacements(), others: map[string]*stack.Cluster{},
 	}
 	r.install(t, set)
-	r.replace(t, "first")
-	for _, s := range withOthers(all) {
+	r.start(t, "first")
+	list := scenes()
+	for _, p := range all { // The commands of a page without a scene just work.
+		if !slices.ContainsFunc(list, func(s scene) bool { return s.page == p.Name }) {
+			list = append(list, scene{page: p.Name})
+		}
+	}
+	for _, s := range list {
 		i := slices.IndexFunc(all, func(p pages.Page) bool { return p.Name == s.page })
 		if i < 0 {
 			t.Errorf("There is no page %s with commands", s.page)
@@ -66,18 +72,6 @@ func TestDocs(t *testing.T) {
 		}
 		t.Run(s.page, func(t *testing.T) { r.read(t, s, all[i]) })
 	}
-}
-
-// withOthers returns the scenes, and an empty one for each page without: its commands just work.
-func withOthers(all []pages.Page) []scene {
-	list := scenes()
-	for _, p := range all {
-		if !slices.ContainsFunc(list, func(s scene) bool { return s.page == p.Name }) {
-			list = append(list, scene{page: p.Name})
-		}
-	}
-
-	return list
 }
 
 // install installs the programs that the pages name. There is no kubelet to execute a command in
@@ -106,17 +100,8 @@ exec %[1]q "$@"
 	must(t, os.Symlink(set["plugin"].Path, filepath.Join(r.programs, "velero-plugin-for-crossplane")))
 }
 
-// replace destroys the cluster, if there is one, and starts another one. It has Crossplane, the
-// function, the provider and Velero, and nothing of the platform.
-func (r *reader) replace(t *testing.T, name string) {
-	t.Helper()
-	if r.target != nil {
-		must(t, r.target.Destroy())
-	}
-	r.start(t, name)
-}
-
-// start starts a cluster, which becomes the target.
+// start starts a cluster, which becomes the target. It has Crossplane, the function, the provider
+// and Velero, and nothing of the platform.
 func (r *reader) start(t *testing.T, name string) {
 	t.Helper()
 	c, err := stack.NewCluster(t.Context(), r.host, stack.Options{Name: name, Crossplane: r.version, Plugin: true, VeleroArgs: oftener})
@@ -167,7 +152,8 @@ func (r *reader) read(t *testing.T, s scene, page pages.Page) {
 func (r *reader) happen(t *testing.T, e event) {
 	t.Helper()
 	if e.lost != "" {
-		r.replace(t, e.lost)
+		must(t, r.target.Destroy())
+		r.start(t, e.lost)
 	}
 	if e.in != "" {
 		r.change(t, e.in)
@@ -197,9 +183,7 @@ func (r *reader) makeWay(t *testing.T, command string) {
 	if name == nil {
 		return
 	}
-	if _, code, err := r.shell(t.Context(), "kubectl get restore.velero.io "+name[1]+" -n velero"); err != nil || code != 0 {
-		must(t, err)
-
+	if _, err := get(t.Context(), r.target, veleroRestore, "velero", name[1]); err != nil {
 		return
 	}
 	_, err := drill.AwaitRestore(t.Context(), r.target, name[1])
@@ -223,7 +207,10 @@ func (r *reader) follow(t *testing.T, at, command string, code int) string {
 		err = fmt.Errorf("it ended with %d and not %d:\n%s", got, code, out)
 	}
 	if err != nil {
-		t.Errorf("%s: %s: %v\n%s", at, run, err, r.state(t.Context()))
+		const state = "for name in $(kubectl get restores.velero.io -n velero -o name); do velero restore describe ${name#*/} --details; velero restore logs ${name#*/} | " +
+			"grep -E 'level=(error|warning)'; done; velero-plugin-for-crossplane validate"
+		of, _, _ := r.shell(t.Context(), state)
+		t.Errorf("%s: %s: %v\n%s", at, run, err, of)
 
 		return out
 	}
@@ -250,18 +237,6 @@ func (r *reader) shell(ctx context.Context, command string) (string, int, error)
 	}
 
 	return string(out), cmd.ProcessState.ExitCode(), nil
-}
-
-// state returns the state of the restores.
-func (r *reader) state(ctx context.Context) string {
-	const ask = "for name in $(kubectl get restores.velero.io -n velero -o name); do velero restore describe ${name#*/} --details; velero restore logs ${name#*/} | " +
-		"grep -E 'level=(error|warning)'; done; velero-plugin-for-crossplane validate"
-	out, _, err := r.shell(ctx, ask)
-	if err != nil {
-		return err.Error()
-	}
-
-	return out
 }
 
 // do runs a command that no page has, and that must succeed.

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -19,65 +20,54 @@ const mustInclude = "restore.velero.io/must-include-additional-items"
 
 func forgeriesOf(version stack.Version) map[string]*forgery {
 	all := map[string]*forgery{
-		"OwnAnnotations": {
-			reason:    "Only the lists and marks that a backup wrote count, never a tenant's.",
-			namespace: "scribe", forge: forgeAnnotations,
+		"OwnObjects": {
+			reason:    "Every tenant can write annotations, labels, owner references and, on v2, Usages. Only the lists and marks that a backup wrote count.",
+			namespace: "scribe", forge: forgeOwn,
 		},
-		"OwnerReferences": {
-			reason:    "Every tenant can write a label and an owner reference on their own objects.",
-			namespace: "heir", forge: forgeOwners,
+		"Tampering": {
+			reason:    "The lists on stored copies count no more than what the objects themselves could have.",
+			namespace: tamperer, from: tampered, forge: func(*testing.T, *suite, *tenant, *targets) {},
 		},
 	}
-	all["Tampering"] = &forgery{
-		reason:    "The lists on stored copies count no more than what the objects themselves could have.",
-		namespace: tamperer, from: tampered, forge: func(*testing.T, *suite, *tenant, *targets) {},
-	}
-	if version == stack.V2 {
-		all["Kinds"] = &forgery{
-			reason:    "Kinds that are not served are requested once.",
-			namespace: "inventor", forge: forgeKinds, check: checkKinds,
+	if version == stack.V1 {
+		all["Claims"] = &forgery{
+			reason:    "A claim can name any kind as its XR, and belongs to the XR that it names, which belongs to the claim that it names.",
+			namespace: "claimant", forge: forgeClaims,
 		}
-		all["Limits"] = &forgery{
-			reason:    "Objects that an XR lists are looked up in its namespace only.",
-			namespace: "warden", forge: forgeLimits, check: checkLimits,
-		}
-		all["ResourceRefs"] = &forgery{
-			reason:    "An object that an XR lists is its own only if the XR controls it.",
-			namespace: "lister", forge: forgeRefs,
-		}
-		all["Usage"] = &forgery{
-			reason:    "A Usage in a namespace can name anything.",
-			namespace: "user", forge: forgeUsage,
-		}
-		all["Paths"] = &forgery{
-			reason:    "A name that is a path leads to no other namespace.",
-			namespace: "pathfinder", forge: forgePaths,
-		}
-		all["Hoard"] = &forgery{
-			reason:    "An XR that lists thousands of objects, some of them impossible, is named and stops no other restore.",
-			namespace: "hoarder", forge: forgeHoard,
+		all["ConnectionSecret"] = &forgery{
+			reason:    "A connection secret belongs to what controls it.",
+			namespace: "leaker", forge: forgeSecretRef,
 		}
 
 		return all
 	}
-	all["ResourceRef"] = &forgery{
-		reason:    "An XR belongs to the claim that it names.",
-		namespace: "claimant", forge: forgeResourceRef,
+	all["Kinds"] = &forgery{
+		reason:    "Kinds that are not served are requested once.",
+		namespace: "inventor", forge: forgeKinds, check: checkKinds,
 	}
-	all["BindingRef"] = &forgery{
-		reason:    "A claim can name any kind as its XR.",
-		namespace: "usurper", forge: forgeBindingRef,
+	all["Hoard"] = &forgery{
+		reason:    "An XR that lists thousands of objects, some of them impossible, is held and stops no other restore.",
+		namespace: "hoarder", forge: forgeHoard,
 	}
-	all["ClaimRef"] = &forgery{
-		reason:    "A claim belongs to the XR that it names.",
-		namespace: "stray", forge: forgeClaimRef,
+	all["Limits"] = &forgery{
+		reason:    "Objects that an XR lists are looked up in its namespace only.",
+		namespace: "warden", forge: forgeLimits, check: checkLimits,
 	}
-	all["ConnectionSecret"] = &forgery{
-		reason:    "A connection secret belongs to what controls it.",
-		namespace: "leaker", forge: forgeSecretRef,
+	all["ResourceRefs"] = &forgery{
+		reason:    "An object that an XR lists is its own only if the XR controls it.",
+		namespace: "lister", forge: forgeRefs,
 	}
 
 	return all
+}
+
+func forgeOwn(t *testing.T, s *suite, n *tenant, l *targets) {
+	t.Helper()
+	forgeAnnotations(t, s, n, l)
+	forgeOwners(t, s, n, l)
+	if s.version != stack.V1 {
+		forgeUsage(t, s, n, l)
+	}
 }
 
 // forgeAnnotations writes all annotations that could make a backup or a restore include more.
@@ -142,58 +132,47 @@ func forgeRefs(t *testing.T, s *suite, n *tenant, l *targets) {
 	})
 }
 
-// forgeUsage creates Usages of the victim's objects and of a cluster-scoped one.
+// forgeUsage creates Usages of the victim's XR and of a cluster-scoped object.
 func forgeUsage(t *testing.T, s *suite, n *tenant, l *targets) {
 	t.Helper()
-	must(t, s.source.ApplyObjects(t.Context(),
-		forgedUsage(n, "binding", map[string]any{
-			"reason": "forged",
-			"of":     map[string]any{"apiVersion": l.crown.GetAPIVersion(), "kind": l.crown.GetKind(), "resourceRef": map[string]any{"name": crown}},
-		}),
-		forgedUsage(n, "composite", map[string]any{
-			"of": map[string]any{
-				"apiVersion": l.composite.GetAPIVersion(), "kind": l.composite.GetKind(),
-				"resourceRef": map[string]any{"name": l.composite.GetName(), "namespace": victim},
-			},
+	for name, of := range map[string]*unstructured.Unstructured{"binding": l.crown, "composite": l.composite} {
+		ref := map[string]any{"name": of.GetName()}
+		if of.GetNamespace() != "" {
+			ref["namespace"] = of.GetNamespace()
+		}
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "protection.crossplane.io/v1beta1", "kind": "Usage", "spec": map[string]any{
+			"of": map[string]any{"apiVersion": of.GetAPIVersion(), "kind": of.GetKind(), "resourceRef": ref},
 			"by": map[string]any{"apiVersion": l.composite.GetAPIVersion(), "kind": l.composite.GetKind(), "resourceRef": map[string]any{"name": n.Name(0)}},
-		}),
-	))
+		}}}
+		u.SetNamespace(n.Namespace)
+		u.SetName(n.Namespace + "-" + name)
+		must(t, s.source.ApplyObjects(t.Context(), u))
+	}
 }
 
-func forgedUsage(n *tenant, name string, spec map[string]any) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "protection.crossplane.io/v1beta1", "kind": "Usage", "spec": spec}}
-	u.SetNamespace(n.Namespace)
-	u.SetName(n.Namespace + "-" + name)
-
-	return u
-}
-
-// forgeResourceRef creates a claim that names the victim's XR as its own.
-func forgeResourceRef(t *testing.T, s *suite, n *tenant, l *targets) {
+// forgeClaims creates claims that name the victim's XR, a binding, and an XR, as a cluster
+// administrator could create it by mistake, that names the victim's claim.
+func forgeClaims(t *testing.T, s *suite, n *tenant, l *targets) {
 	t.Helper()
-	s.forgeClaim(t, n, map[string]any{"apiVersion": l.composite.GetAPIVersion(), "kind": l.composite.GetKind(), "name": l.composite.GetName()})
-}
-
-func forgeBindingRef(t *testing.T, s *suite, n *tenant, l *targets) {
-	t.Helper()
-	s.forgeClaim(t, n, map[string]any{"apiVersion": l.crown.GetAPIVersion(), "kind": l.crown.GetKind(), "name": crown})
-}
-
-// forgeClaimRef creates an XR, as a cluster administrator could by mistake, that names the victim's
-// claim, and a claim that names that XR.
-func forgeClaimRef(t *testing.T, s *suite, n *tenant, l *targets) {
-	t.Helper()
-	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
-		"region": "eu-central", "cidr": "10.0.0.0/16", "compositionRef": map[string]any{"name": "environments-" + n.Namespace},
-		"claimRef": map[string]any{
-			"apiVersion": l.instance.GetAPIVersion(), "kind": l.instance.GetKind(), "namespace": victim, "name": l.instance.GetName(),
-		},
-	}}}
-	u.SetGroupVersionKind(l.composite.GroupVersionKind())
-	u.SetName("nobodys")
-	u.SetAnnotations(map[string]string{"crossplane.io/paused": "true"})
-	must(t, s.source.ApplyObjects(t.Context(), u))
-	s.forgeClaim(t, n, map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "name": u.GetName()})
+	spec := map[string]any{"region": "eu-central", "cidr": "10.0.0.0/16", "compositionRef": map[string]any{"name": "environments-" + n.Namespace}}
+	xr := &unstructured.Unstructured{Object: map[string]any{"spec": maps.Clone(spec)}}
+	must(t, unstructured.SetNestedMap(xr.Object, map[string]any{
+		"apiVersion": l.instance.GetAPIVersion(), "kind": l.instance.GetKind(), "namespace": victim, "name": l.instance.GetName(),
+	}, "spec", "claimRef"))
+	xr.SetGroupVersionKind(l.composite.GroupVersionKind())
+	xr.SetName("nobodys")
+	xr.SetAnnotations(map[string]string{annotationPaused: "true"}) // Crossplane does not correct it.
+	must(t, s.source.ApplyObjects(t.Context(), xr))
+	for name, to := range map[string]*unstructured.Unstructured{"resource": l.composite, "binding": l.crown, "claim": xr} {
+		u := &unstructured.Unstructured{Object: map[string]any{"spec": maps.Clone(spec)}}
+		must(t, unstructured.SetNestedMap(u.Object, map[string]any{"apiVersion": to.GetAPIVersion(), "kind": to.GetKind(), "name": to.GetName()}, "spec", "resourceRef"))
+		u.SetGroupVersionKind(l.instance.GroupVersionKind())
+		u.SetNamespace(n.Namespace)
+		u.SetName(n.Namespace + "-" + name)
+		u.SetAnnotations(map[string]string{annotationPaused: "true", mustInclude: "true"})
+		u.SetFinalizers([]string{"finalizer.apiextensions.crossplane.io"})
+		must(t, s.source.ApplyObjects(t.Context(), u))
+	}
 }
 
 // forgeSecretRef makes an XR and its MRs publish their connection details in the victim's Secret.
@@ -211,36 +190,15 @@ func forgeSecretRef(t *testing.T, s *suite, n *tenant, l *targets) {
 	}
 }
 
-// forgeClaim creates another claim, paused so that Crossplane does not correct it.
-func (s *suite) forgeClaim(t *testing.T, n *tenant, ref map[string]any) {
-	t.Helper()
-	instances, err := n.Instances(t.Context(), s.source)
-	must(t, err)
-	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
-		"region": "eu-central", "cidr": "10.0.0.0/16", "compositionRef": map[string]any{"name": "environments-" + n.Namespace}, "resourceRef": ref,
-	}}}
-	u.SetGroupVersionKind(instances[0].GroupVersionKind())
-	u.SetNamespace(n.Namespace)
-	u.SetName(n.Namespace + "-forged")
-	u.SetAnnotations(map[string]string{"crossplane.io/paused": "true", mustInclude: "true"})
-	u.SetFinalizers([]string{"finalizer.apiextensions.crossplane.io"})
-	must(t, s.source.ApplyObjects(t.Context(), u))
-}
-
 // forge patches the forger's instance.
 func (s *suite) forge(t *testing.T, n *tenant, patch map[string]any) {
 	t.Helper()
 	instances, err := n.Instances(t.Context(), s.source)
 	must(t, err)
 	must(t, drill.Patch(t.Context(), s.source, &instances[0], patch))
-	if s.version == stack.V1 {
-		s.awaitCopied(t, n, patch)
+	if s.version != stack.V1 {
+		return
 	}
-}
-
-// awaitCopied waits until Crossplane has copied a claim's annotations to its XR.
-func (s *suite) awaitCopied(t *testing.T, n *tenant, patch map[string]any) {
-	t.Helper()
 	wanted, _, _ := unstructured.NestedMap(patch, "metadata", "annotations")
 	must(t, s.source.Wait(t.Context(), patience, "the annotations on the XR", func(ctx context.Context) error {
 		xrs, err := n.Composites(ctx, s.source)

@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
@@ -30,9 +32,9 @@ func testGuard(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
 	s := newSuite(t, version)
-	open := s.tenant(t, s.source, drill.Platform{Namespace: "unguarded"})
-	behind := s.tenant(t, s.source, drill.Platform{Namespace: "guarded"})
-	anew := s.tenant(t, s.source, drill.Platform{Namespace: "anew"})
+	open := s.few(t, s.source, drill.Platform{Namespace: "unguarded"}, few)
+	behind := s.few(t, s.source, drill.Platform{Namespace: "guarded"}, few)
+	anew := s.few(t, s.source, drill.Platform{Namespace: "anew"}, 1)
 	for _, n := range []*tenant{open, behind, anew} {
 		s.backUp(t, s.source, n)
 	}
@@ -40,32 +42,21 @@ func testGuard(t *testing.T, version stack.Version) {
 	must(t, s.target.Apply(t.Context(), []byte(gitOps)))
 
 	t.Run("Without", func(t *testing.T) { s.testUnguarded(t, open) })
-	t.Run("ByHand", func(t *testing.T) { s.testGivenBack(t, open) })
 	t.Run("With", func(t *testing.T) { s.testBehindGuard(t, behind) })
 	t.Run("Tenant", func(t *testing.T) { s.testGuardedTenant(t, behind) })
 	t.Run("NewCluster", func(t *testing.T) { s.testNewClusterBehindGuard(t, anew) })
 }
 
-// gitOps grants Argo CD all rights.
+// gitOps grants all rights to Argo CD, and to Velero and Crossplane where they create as themselves.
 const gitOps = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
-metadata:
-  name: argocd
-roleRef:
-  apiGroup: rbac.authorization.k8s.io
-  kind: ClusterRole
-  name: cluster-admin
+metadata: {name: argocd}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
 subjects:
-- kind: ServiceAccount
-  namespace: argocd
-  name: argocd-application-controller
-- kind: ServiceAccount
-  namespace: velero
-  name: velero
-- kind: ServiceAccount
-  namespace: crossplane-system
-  name: crossplane
+- {kind: ServiceAccount, namespace: argocd, name: argocd-application-controller}
+- {kind: ServiceAccount, namespace: velero, name: velero}
+- {kind: ServiceAccount, namespace: crossplane-system, name: crossplane}
 `
 
 func (s *suite) makeNamespace(t *testing.T, name string) {
@@ -100,11 +91,6 @@ func (s *suite) testUnguarded(t *testing.T, n *tenant) {
 
 		return err
 	})
-	got, err := n.Compare(ctx, s.target, s.cloud, n.before)
-	must(t, err)
-	details, err := s.target.Velero(ctx, "restore", "describe", n.Namespace, "--details")
-	must(t, err)
-	t.Logf("without the guard: %+v\n%s", got, details)
 	s.wantNoWrongMessage(t, n)
 }
 
@@ -190,11 +176,7 @@ func (s *suite) testBehindGuard(t *testing.T, n *tenant) {
 	if before, _, _ := a.counts(); len(before) > 0 {
 		t.Fatalf("Argo CD was let create %v", before)
 	}
-	must(t, n.StartRestore(ctx, s.target, n.Namespace, n.Namespace))
-	s.awaitCompleted(t, n.Namespace)
-	if r := command(t, s.target, "wait", "--restore", n.Namespace); r.code != 0 {
-		t.Errorf("wait ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
-	}
+	s.restoreBehindGuard(t, n)
 	s.wantGuardUp(t, 1)
 	if applied, _, _ := more.counts(); len(applied) > 0 {
 		t.Errorf("Argo CD was let create %v behind the guard", applied)
@@ -204,8 +186,6 @@ func (s *suite) testBehindGuard(t *testing.T, n *tenant) {
 	must(t, fresh.AwaitReady(ctx, s.target, fresh.size))
 	s.settle(t, n)
 	a.end()
-	applied, refused, other := a.counts()
-	t.Logf("refused %v, applied %v, %v", refused, applied, other)
 	got, err := n.Compare(ctx, s.target, s.cloud, n.before)
 	must(t, err)
 	if diff := cmp.Diff(drill.Outcome{Adopted: len(n.before.Slots), Total: len(n.before.Slots)}, got); diff != "" {
@@ -219,6 +199,14 @@ func (s *suite) testBehindGuard(t *testing.T, n *tenant) {
 		t.Errorf("behind the guard: dead owners %v; claims and XRs -before, +after:\n%s", dead, diff)
 	}
 	s.wantGuardUp(t, 0)
+}
+
+func (s *suite) restoreBehindGuard(t *testing.T, n *tenant) {
+	t.Helper()
+	s.restore(t, n, n.Namespace)
+	if r := command(t, s.target, "wait", "--restore", n.Namespace); r.code != 0 {
+		t.Errorf("wait ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
+	}
 }
 
 // testNewClusterBehindGuard restores an XRD while Argo CD waits for nothing else.
@@ -237,19 +225,13 @@ func (s *suite) testNewClusterBehindGuard(t *testing.T, n *tenant) {
 		return err
 	})
 	a := s.syncs(t, n)
-	must(t, n.StartRestore(ctx, s.target, n.Namespace, n.Namespace))
-	s.awaitCompleted(t, n.Namespace)
-	if r := command(t, s.target, "wait", "--restore", n.Namespace); r.code != 0 {
-		t.Errorf("wait ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
-	}
+	s.restoreBehindGuard(t, n)
 	s.unguard(t)
 	s.awaitSync(t, n, a, "Argo CD to apply all", func(applied, _ map[string]int) map[string]int { return applied })
 	s.settle(t, n)
 	a.end()
-	_, refused, _ := a.counts()
 	got, err := n.Compare(ctx, s.target, s.cloud, n.before)
 	must(t, err)
-	t.Logf("refused %v: %+v", refused, got)
 	if !got.Sound() {
 		t.Errorf("in a new cluster behind the guard: %+v", got)
 	}
@@ -270,7 +252,7 @@ func (s *suite) wantGuardUp(t *testing.T, want int) {
 	}
 }
 
-// tenantRights let a tenant do everything in their namespace, also what no tenant should.
+// tenantRights let a tenant do everything in their namespace.
 const tenantRights = `
 apiVersion: v1
 kind: ServiceAccount
@@ -287,16 +269,53 @@ kind: ClusterRole
 metadata: {name: tenant}
 rules:
 - {apiGroups: ["*"], resources: ["*"], verbs: ["*"]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: tenant-namespace}
-rules:
-- {apiGroups: [""], resources: [namespaces], resourceNames: [%[1]s], verbs: [get, patch, update]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: tenant-namespace}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: tenant-namespace}
-subjects: [{kind: ServiceAccount, namespace: %[1]s, name: velero}]
 `
+
+// testGuardedTenant checks that a tenant of a guarded namespace, whose ServiceAccount has the name
+// of Velero's, can't evade the guard.
+func (s *suite) testGuardedTenant(t *testing.T, n *tenant) {
+	ctx := t.Context()
+	must(t, s.target.Apply(ctx, fmt.Appendf(nil, tenantRights, n.Namespace)))
+	s.makeNamespace(t, "elsewhere")
+	s.guard(t, n, "# - name: in-a-guarded-namespace", "- name: in-a-guarded-namespace", "#   expression:", "  expression:", "team-a", n.Namespace)
+	t.Cleanup(func() { s.unguard(t) })
+	tenant, admin := s.as(t, n.Namespace, "velero"), s.as(t, "argocd", "argocd-application-controller")
+	create := func(client dynamic.Interface, in string, change func(*unstructured.Unstructured)) error {
+		m, p := n.Manifest(0), n.Platform
+		m.SetName("another")
+		m.SetNamespace(in)
+		change(m)
+		p.Namespace = in
+		_, err := instancesOf(client, p).Create(ctx, m, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+
+		return err
+	}
+	unchanged := func(*unstructured.Unstructured) {}
+	for what, tc := range map[string]struct {
+		client  dynamic.Interface
+		in      string
+		change  func(*unstructured.Unstructured)
+		allowed bool
+	}{
+		"the tenant":                   {client: tenant, in: n.Namespace, change: unchanged},
+		"a user with all other rights": {client: admin, in: n.Namespace, change: unchanged},
+		"the tenant, marked as Velero marks what it restores": {client: tenant, in: n.Namespace, change: func(u *unstructured.Unstructured) {
+			u.SetGenerateName("a-")
+			u.SetName("")
+			u.SetLabels(map[string]string{labelRestore: "r", "app.kubernetes.io/managed-by": plugin})
+			u.SetAnnotations(map[string]string{annotationPaused: "true"})
+		}},
+		"Velero":           {client: s.as(t, "velero", "velero"), in: n.Namespace, change: unchanged, allowed: true},
+		"Crossplane":       {client: s.as(t, "crossplane-system", "crossplane"), in: n.Namespace, change: unchanged, allowed: true},
+		"others elsewhere": {client: admin, in: "elsewhere", change: unchanged, allowed: true},
+	} {
+		err := create(tc.client, tc.in, tc.change)
+		if tc.allowed && err != nil || !tc.allowed && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), guardName)) {
+			t.Errorf("%s tried to create an instance and got: %v", what, err)
+		}
+	}
+	patch := []byte(`{"metadata":{"labels":{"mine":"yes"}}}`)
+	if _, err := instancesOf(tenant, n.Platform).Patch(ctx, n.Name(0), types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Errorf("What is there can be changed: %v", err)
+	}
+}

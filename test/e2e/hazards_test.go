@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
@@ -96,16 +95,12 @@ func (h *hazards) make(t *testing.T) {
 	}
 	for _, name := range names {
 		must(t, h.source.Wait(ctx, patience, name+" to be Ready", func(ctx context.Context) error {
-			xr, err := h.composite(ctx, name)
-			if err != nil {
-				return err
-			}
 			u, err := get(ctx, h.source, h.instance(name).GroupVersionKind(), shop, name)
 			if err != nil {
 				return err
 			}
 
-			return errors.Join(stack.HasCondition(xr, "Ready", "True"), stack.HasCondition(u, "Ready", "True"))
+			return stack.HasCondition(u, "Ready", "True")
 		}))
 	}
 	h.prune(t)
@@ -134,13 +129,11 @@ func (h *hazards) scoped(name string) string {
 }
 
 func (h *hazards) instance(name string) *unstructured.Unstructured {
-	spec := map[string]any{"region": "eu-central", "cidr": "10.0.0.0/16"}
-	choice := map[string]any{"compositionRef": map[string]any{"name": "environments-" + shop}}
+	choice := map[string]any{"name": "environments-" + shop}
+	spec := map[string]any{"region": "eu-central", "cidr": "10.0.0.0/16", "crossplane": map[string]any{"compositionRef": choice}}
 	if h.version == stack.V1 {
-		spec["compositionRef"] = choice["compositionRef"]
-		spec["writeConnectionSecretToRef"] = map[string]any{"name": name + "-connection"}
-	} else {
-		spec["crossplane"] = choice
+		delete(spec, "crossplane")
+		spec["compositionRef"], spec["writeConnectionSecretToRef"] = choice, map[string]any{"name": name + "-connection"}
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	u.SetGroupVersionKind(schema.GroupVersionKind{Group: "platform.example.org", Version: "v1alpha1", Kind: "Environment"})
@@ -182,22 +175,29 @@ func (h *hazards) composed(ctx context.Context, name, kind string) (*unstructure
 	return &all[0], nil
 }
 
-// pause keeps Crossplane from repairing an instance.
-func (h *hazards) pause(t *testing.T, name string) *unstructured.Unstructured {
+// pauseIn keeps a controller from repairing an object, as soon as it has seen that.
+func (h *hazards) pauseIn(t *testing.T, u *unstructured.Unstructured) {
 	t.Helper()
-	ctx := t.Context()
-	paused := map[string]any{"metadata": map[string]any{"annotations": map[string]any{"crossplane.io/paused": "true"}}}
-	must(t, drill.Patch(ctx, h.source, h.instance(name), paused))
-	xr, err := h.composite(ctx, name)
-	must(t, err)
-	must(t, drill.Patch(ctx, h.source, xr, paused))
-	must(t, h.source.Wait(ctx, patience, name+" to be paused", func(ctx context.Context) error {
-		if xr, err = h.composite(ctx, name); err != nil {
+	must(t, drill.Patch(t.Context(), h.source, u, map[string]any{"metadata": map[string]any{"annotations": map[string]any{annotationPaused: "true"}}}))
+	must(t, h.source.Wait(t.Context(), patience, u.GetName()+" to be paused", func(ctx context.Context) error {
+		now, err := get(ctx, h.source, u.GroupVersionKind(), u.GetNamespace(), u.GetName())
+		if err != nil {
 			return err
 		}
 
-		return stack.HasCondition(xr, "Synced", "False")
+		return stack.HasCondition(now, "Synced", "False")
 	}))
+}
+
+// pause keeps Crossplane from repairing an instance, and returns its XR.
+func (h *hazards) pause(t *testing.T, name string) *unstructured.Unstructured {
+	t.Helper()
+	xr, err := h.composite(t.Context(), name)
+	must(t, err)
+	h.pauseIn(t, h.instance(name))
+	h.pauseIn(t, xr)
+	xr, err = h.composite(t.Context(), name)
+	must(t, err)
 
 	return xr
 }
@@ -210,14 +210,14 @@ func (h *hazards) prune(t *testing.T) {
 	changed := h.platform
 	changed.Orphan = true // This creates another revision, which changes nothing in the cloud.
 	must(t, changed.Compose(ctx, h.source))
-	old := runsOn(xr)
+	old := revisionOf(xr)
 	for _, name := range []string{healthy, nameless, dangling, used, forged} {
 		must(t, h.source.Wait(ctx, patience, name+" to run on the new revision", func(ctx context.Context) error {
 			u, err := h.composite(ctx, name)
 			if err != nil {
 				return err
 			}
-			if runsOn(u) == old {
+			if revisionOf(u) == old {
 				return errors.New("it runs on " + old)
 			}
 
@@ -225,16 +225,6 @@ func (h *hazards) prune(t *testing.T) {
 		}))
 	}
 	remove(t, h.source, schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositionRevision"}, "", old)
-}
-
-func runsOn(xr *unstructured.Unstructured) string {
-	for _, path := range [][]string{{"spec", "crossplane"}, {"spec"}} {
-		if name, _, _ := unstructured.NestedString(xr.Object, append(path, "compositionRevisionRef", "name")...); name != "" {
-			return name
-		}
-	}
-
-	return ""
 }
 
 // loseName removes the external-name of a Network, as a user can. Its status does not have the id
@@ -245,24 +235,9 @@ func (h *hazards) loseName(t *testing.T) {
 	h.pause(t, nameless)
 	u, err := h.composed(ctx, nameless, "Network")
 	must(t, err)
-	annotate := func(annotations map[string]any) {
-		must(t, drill.Patch(ctx, h.source, u, map[string]any{"metadata": map[string]any{"annotations": annotations}}))
-	}
-	annotate(map[string]any{"crossplane.io/paused": "true"})
-	// A reconcile that is under way would write the name again.
-	must(t, h.source.Wait(ctx, patience, u.GetName()+" to be paused", func(ctx context.Context) error {
-		now, err := h.composed(ctx, nameless, "Network")
-		if err != nil {
-			return err
-		}
-
-		return stack.HasCondition(now, "Synced", "False")
-	}))
-	annotate(map[string]any{externalName: nil})
-	r, err := h.source.Resource(ctx, u.GroupVersionKind(), u.GetNamespace())
-	must(t, err)
-	_, err = r.Patch(ctx, u.GetName(), types.MergePatchType, []byte(`{"status":{"atProvider":null}}`), metav1.PatchOptions{}, "status")
-	must(t, err)
+	h.pauseIn(t, u) // A reconcile that is under way would write the name again.
+	must(t, drill.Patch(ctx, h.source, u, map[string]any{"metadata": map[string]any{"annotations": map[string]any{externalName: nil}}}))
+	must(t, drill.Patch(ctx, h.source, u, map[string]any{"status": map[string]any{"atProvider": nil}}, "status"))
 }
 
 // loseBucket deletes a Bucket as a user can, and Crossplane does not notice.
@@ -303,8 +278,7 @@ func (h *hazards) forge(t *testing.T) {
 	xr := h.pause(t, forged)
 	theirs, err := h.composed(ctx, healthy, "Bucket")
 	must(t, err)
-	refs, _, err := unstructured.NestedSlice(xr.Object, "spec", "crossplane", "resourceRefs")
-	must(t, err)
-	refs = append(refs, map[string]any{"apiVersion": theirs.GetAPIVersion(), "kind": theirs.GetKind(), "name": theirs.GetName()})
-	must(t, drill.Patch(ctx, h.source, xr, map[string]any{"spec": map[string]any{"crossplane": map[string]any{"resourceRefs": refs}}}))
+	path := []string{"spec", "crossplane", "resourceRefs"}
+	must(t, drill.Patch(ctx, h.source, xr, under(path, append(listAt(xr, path),
+		map[string]any{"apiVersion": theirs.GetAPIVersion(), "kind": theirs.GetKind(), "name": theirs.GetName()}))))
 }

@@ -27,14 +27,23 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-var kindSecret = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
-
-func TestMatrixHelmV1(t *testing.T) { testHelm(t, stack.V1, "v1.20", "helm.crossplane.io") }
-
-func TestMatrixHelmV2(t *testing.T) { testHelm(t, stack.V2, "v2", "helm.m.crossplane.io") }
-
-// TestMatrixHelmClaimsV2 is TestMatrixHelmV2 with cluster-scoped Releases, which claims compose.
-func TestMatrixHelmClaimsV2(t *testing.T) { testHelm(t, stack.V2, "v1.20", "helm.crossplane.io") }
+// TestMatrixHelm has the Releases of each version, and on v2 also the cluster-scoped ones, which
+// claims compose.
+func TestMatrixHelm(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		version    stack.Version
+		dir, group string
+	}{
+		"V1":       {version: stack.V1, dir: "v1.20", group: "helm.crossplane.io"},
+		"V20":      {version: stack.V20, dir: "v2", group: "helm.m.crossplane.io"},
+		"V2":       {version: stack.V2, dir: "v2", group: "helm.m.crossplane.io"},
+		"V2Claims": {version: stack.V2, dir: "v1.20", group: "helm.crossplane.io"},
+		"V24":      {version: stack.V24, dir: "v2", group: "helm.m.crossplane.io"},
+	} {
+		t.Run(name, func(t *testing.T) { testHelm(t, c.version, c.dir, c.group) })
+	}
+}
 
 // testHelm loses a cluster in which provider-helm has installed charts that generate a password
 // each. The provider recognizes an installed chart by Helm's Secret in the namespace.
@@ -66,7 +75,12 @@ func testHelm(t *testing.T, version stack.Version, dir, group string) {
 		must(t, n.Make(ctx, s.source))
 	}
 	for _, n := range scenes {
-		s.storeRelease(t, n)
+		must(t, s.source.Wait(ctx, patience, "the chart to be installed", func(ctx context.Context) error { return n.ready(ctx, s.source) }))
+		must(t, n.AwaitReady(ctx, s.source))
+		var err error
+		n.before, err = n.installedIn(ctx, s.source)
+		must(t, err)
+		must(t, n.BackUp(ctx, s.source))
 	}
 	must(t, s.source.Destroy())
 
@@ -81,58 +95,43 @@ func testHelm(t *testing.T, version stack.Version, dir, group string) {
 	t.Run("LeftOut", func(t *testing.T) { s.testLeftOut(t, leftOut) })
 }
 
-// storeRelease waits until the chart is installed, records what it has created, and backs it up.
-func (s *suite) storeRelease(t *testing.T, n *helmScene) {
-	t.Helper()
-	ctx := t.Context()
-	must(t, s.source.Wait(ctx, patience, "the chart to be installed", func(ctx context.Context) error { return n.ready(ctx, s.source) }))
-	must(t, n.AwaitReady(ctx, s.source))
-	must(t, n.remember(ctx, s.source))
-	must(t, n.BackUp(ctx, s.source))
-}
-
 // testInstalledAgain is the control: Velero alone restores a Release without Secrets, which a user
 // can ask for, and the chart generates another password. The old one comes back too late.
 func (s *suite) testInstalledAgain(t *testing.T, n *helmScene) {
 	ctx := t.Context()
+	anew := func(ctx context.Context) error {
+		now, err := n.installedIn(ctx, s.target)
+		for name, password := range n.before.Passwords {
+			if now.Passwords[name] == password {
+				err = errors.Join(err, fmt.Errorf("%s is what it was", name))
+			}
+		}
+
+		return err
+	}
 	must(t, drill.Platform{}.StartRestore(ctx, s.target, n.Name+"-1", n.Name, "--exclude-resources", "secrets"))
 	s.awaitCompleted(t, n.Name+"-1")
-	s.eventually(t, "the provider to install what it does not find", func(ctx context.Context) error { return n.isRecreated(ctx, s.target) })
+	s.eventually(t, "the provider to install what it does not find", anew)
 	must(t, drill.Platform{}.StartRestore(ctx, s.target, n.Name+"-2", n.Name, "--include-resources", "secrets"))
 	s.awaitCompleted(t, n.Name+"-2")
-	if err := n.isRecreated(ctx, s.target); err != nil {
+	if err := anew(ctx); err != nil {
 		t.Errorf("Nothing is lost, so the other tests prove nothing: %v", err)
 	}
 }
 
 // A helmScene is a namespace with an XR that composes a Release.
 type helmScene struct {
-	shape
+	drill.Scene
 
 	// kind is the kind of its Release.
 	kind   schema.GroupVersionKind
 	before installed
 }
 
-// isRecreated returns an error unless each password differs from the old one.
-func (n *helmScene) isRecreated(ctx context.Context, c *stack.Cluster) error {
-	now, err := n.installedIn(ctx, c)
-	if err != nil {
-		return err
-	}
-	for name, password := range n.before.Passwords {
-		if is, ok := now.Passwords[name]; !ok || is == password {
-			return fmt.Errorf("%s is what it was, or not there: of %v", name, now.Passwords)
-		}
-	}
-
-	return nil
-}
-
 // newHelmScene returns a scene whose manifests have the chart's URL.
 func newHelmScene(t *testing.T, name, dir, chart string) *helmScene {
 	t.Helper()
-	n := &helmScene{shape: shape{reason: "A chart that is installed is not installed again.", Scene: drill.Scene{Name: name, Dir: t.TempDir()}}}
+	n := &helmScene{Scene: drill.Scene{Name: name, Dir: t.TempDir()}}
 	for _, file := range []string{"platform.yaml", "objects.yaml"} {
 		b, err := os.ReadFile(filepath.Join(dir, file))
 		must(t, err)
@@ -174,7 +173,7 @@ type installed struct {
 // installedIn returns it, and an error if there is none.
 func (n *helmScene) installedIn(ctx context.Context, c *stack.Cluster) (installed, error) {
 	in := installed{Revisions: map[string]string{}, Passwords: map[string]string{}}
-	all, err := list(ctx, c, kindSecret, n.Name, "")
+	all, err := list(ctx, c, schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, n.Name, "")
 	for _, u := range all {
 		data, _, _ := unstructured.NestedStringMap(u.Object, "data")
 		switch {
@@ -218,13 +217,6 @@ func (n *helmScene) ready(ctx context.Context, c *stack.Cluster) error {
 	return errors.Join(stack.HasCondition(u, "Ready", "True"), stack.HasCondition(u, "Synced", "True"))
 }
 
-// remember records what Helm and the chart have.
-func (n *helmScene) remember(ctx context.Context, c *stack.Cluster) (err error) {
-	n.before, err = n.installedIn(ctx, c)
-
-	return err
-}
-
 // wantInstalledOnce checks, after the provider has observed the release, that release and password
 // are the ones of the backup.
 func (s *suite) wantInstalledOnce(t *testing.T, n *helmScene) {
@@ -235,7 +227,7 @@ func (s *suite) wantInstalledOnce(t *testing.T, n *helmScene) {
 	after, err := n.installedIn(ctx, s.target)
 	must(t, err)
 	if diff := cmp.Diff(n.before, after); diff != "" {
-		t.Errorf("%s -before, +after:\n%s", n.reason, diff)
+		t.Errorf("A chart that is installed is not installed again: -before, +after:\n%s", diff)
 	}
 }
 
@@ -268,7 +260,7 @@ func (s *suite) testLeftOut(t *testing.T, n *helmScene) {
 		return err
 	})
 	if _, err := n.installedIn(ctx, s.target); err == nil {
-		t.Errorf("%s It was, without what Helm knows of it", n.reason)
+		t.Error("the chart was installed again, without what Helm knows of it")
 	}
 	want := "velero restore create --from-backup " + n.Name + " --include-namespaces " + n.Name + " --include-resources secrets"
 	if _, was := n.before.Revisions[mark.Inputs[0].Name]; !was || mark.Inputs[0].By != want {

@@ -19,16 +19,12 @@ func (s *suite) testJailed(t *testing.T, n *tenant) {
 	if !free {
 		must(t, err)
 		defer func() { must(t, jail.Free(ctx)) }()
-		wantJailed(t, jail)
-	}
-	defer func() {
-		path, err := s.target.Log(stack.Velero)
-		must(t, err)
-		if log, err := os.ReadFile(path); t.Failed() {
-			t.Log(problems(string(log)), err)
+		for _, dir := range []string{"/", "/tmp", "/var/tmp", "/dev/shm", filepath.Dir(jail.Sockets())} {
+			if out, code, err := jail.Run(ctx, "touch", filepath.Join(dir, "written")); err != nil || code == 0 {
+				t.Errorf("it can write to %s: %s, %v", dir, out, err)
+			}
 		}
-	}()
-
+	}
 	before := len(asked(t, s.target, 0))
 	s.backUp(t, s.target, n)
 	must(t, n.DeleteNamespace(ctx, s.target))
@@ -78,23 +74,4 @@ func (s *suite) testApart(t *testing.T) {
 	s.plant(t, n)
 	t.Run("Jailed", func(t *testing.T) { s.testJailed(t, n) })
 	t.Run("Secrets", func(t *testing.T) { s.testSecrets(t, n) })
-}
-
-// wantJailed checks that the jail has no rights, and can write to only one directory.
-func wantJailed(t *testing.T, jail *stack.Jail) {
-	t.Helper()
-	who, _, err := jail.Run(t.Context(), "id", "-u")
-	must(t, err)
-	if strings.TrimSpace(who) != "65532" {
-		t.Errorf("it is the user %s", who)
-	}
-	for _, dir := range []string{"/", "/tmp", "/var/tmp", "/dev/shm", filepath.Dir(jail.Sockets())} {
-		if out, code, err := jail.Run(t.Context(), "touch", filepath.Join(dir, "written")); err != nil || code == 0 {
-			t.Errorf("it can write to %s: %s, %v", dir, out, err)
-		}
-	}
-	if out, code, err := jail.Run(t.Context(), "touch", filepath.Join(jail.Sockets(), "written")); err != nil || code != 0 {
-		t.Errorf("it can't write to the directory of sockets: %s, %v", out, err)
-	}
-	must(t, os.Remove(filepath.Join(jail.Sockets(), "written")))
 }

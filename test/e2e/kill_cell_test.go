@@ -9,7 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
@@ -23,48 +22,26 @@ type kill struct {
 	byRelease bool
 }
 
-// These are the outcomes of a kill.
-const (
-	lost       = "LOST"
-	byItself   = "Velero"
-	byRestore  = "restore"
-	byRelease  = "release"
-	byThemBoth = "release + restore"
-)
-
 func (k kill) name() string { return string(k.victim) + "/" + k.point.name }
 
 // testKill kills a victim, restarts it, recovers as a user would if Velero gives up, and expects
-// all to be unchanged. It returns the outcome.
-func (s *suite) testKill(t *testing.T, n *tenant, k kill) string {
+// all to be unchanged.
+func (s *suite) testKill(t *testing.T, n *tenant, k kill) {
 	t.Helper()
 	ctx := t.Context()
 	n.forgotten = ""
 	w, remove := s.kill(t, n, k)
-	defer func() {
-		if t.Failed() {
-			s.reportKilled(t, n)
-		}
-		remove()
-	}()
-	phase := ""
-	s.survived(t, func(ctx context.Context) (err error) {
-		phase, err = s.awaitVerdict(ctx, n)
-
-		return err
-	})
-	how := byItself
+	defer remove()
+	phase := s.awaitVerdict(t, n)
+	t.Logf("%s was killed: %s. The restore is %s", k.victim, w.seen, phase)
 	if phase != "Completed" {
-		how = s.finish(t, n, k)
+		s.finish(t, n, k)
 	}
-	t.Logf("%s was killed: %s. The restore is %s; outcome: %s", k.victim, w.seen, phase, how)
 	_, err := drill.AwaitRestore(ctx, s.target, n.Namespace)
 	must(t, err)
 	s.settle(t, n)
 	s.wantSound(t, n)
 	s.wantNothingLeft(t, n)
-
-	return how
 }
 
 // kill restores, kills at the point, and restarts the victim. The returned function ends the watch.
@@ -113,15 +90,7 @@ func (s *suite) awaitKill(t *testing.T, n *tenant, w *killWatch) {
 			return nil
 		default:
 		}
-		r, err := get(ctx, s.target, restoreKind(), "velero", n.Namespace)
-		if err != nil {
-			return err
-		}
-		if phase := drill.Phase(r); phase == "Completed" || phase == "PartiallyFailed" || phase == "Failed" {
-			if w.hasFired() {
-				return errors.New("the kill is not done yet")
-			}
-
+		if phase, err := ended(ctx, s.target, n.Namespace); err == nil && !w.hasFired() {
 			return stack.Never(errors.New("the restore is " + phase))
 		}
 
@@ -129,39 +98,29 @@ func (s *suite) awaitKill(t *testing.T, n *tenant, w *killWatch) {
 	}))
 }
 
-// awaitVerdict waits until a restore is Completed or has an error. A user who sees an error need
-// not wait until Velero stops waiting for what is missing, by default four hours.
-func (s *suite) awaitVerdict(ctx context.Context, n *tenant) (phase string, err error) {
-	err = s.target.Wait(ctx, patience, "the end of the restore or an error of it", func(ctx context.Context) error {
-		r, err := get(ctx, s.target, restoreKind(), "velero", n.Namespace)
-		if err != nil {
-			return err
-		}
-		if phase = drill.Phase(r); phase != "Completed" && !strings.Contains(phase, "Failed") {
-			return errors.New("it is " + phase)
-		}
-
-		return nil
-	})
-
-	return phase, err
-}
-
-func restoreKind() schema.GroupVersionKind {
-	return schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Restore"}
-}
-
-// survived runs wait, and restarts each component that dies of the kill, as a kubelet would.
-func (s *suite) survived(t *testing.T, wait func(ctx context.Context) error) {
+// awaitVerdict waits until a restore is Completed or has an error, and restarts each component that
+// dies of the kill, as a kubelet would. A user who sees an error need not wait until Velero stops
+// waiting for what is missing, by default four hours.
+func (s *suite) awaitVerdict(t *testing.T, n *tenant) (phase string) {
 	t.Helper()
 	for {
-		err := wait(t.Context())
+		err := s.target.Wait(t.Context(), patience, "the end of the restore or an error of it", func(ctx context.Context) error {
+			r, err := get(ctx, s.target, veleroRestore, "velero", n.Namespace)
+			if err != nil {
+				return err
+			}
+			if phase = drill.Phase(r); phase != "Completed" && !strings.Contains(phase, "Failed") {
+				return errors.New("it is " + phase)
+			}
+
+			return nil
+		})
 		dead, reviveErr := s.target.Revive(t.Context())
 		must(t, reviveErr)
 		if len(dead) == 0 {
 			must(t, err)
 
-			return
+			return phase
 		}
 		t.Logf("it also killed %v", dead)
 	}
@@ -169,17 +128,14 @@ func (s *suite) survived(t *testing.T, wait func(ctx context.Context) error) {
 
 // finish does what a user does when Velero has given up. Release can adopt only what was restored,
 // so it must report what is missing.
-func (s *suite) finish(t *testing.T, n *tenant, k kill) string {
+func (s *suite) finish(t *testing.T, n *tenant, k kill) {
 	t.Helper()
 	if !k.byRelease {
 		s.restore(t, n, n.Namespace+"-again")
 
-		return byRestore
+		return
 	}
 	stray := s.unreturned(t, n)
-	if stray != nil {
-		t.Logf("Velero has not written the managedFields of %s %s back", stray.GetKind(), stray.GetName())
-	}
 	if stray != nil && !drill.Held(stray) { // Else its mark has it.
 		n.forgotten = stray.GetKind() + "/" + stray.GetName()
 	}
@@ -191,20 +147,17 @@ func (s *suite) finish(t *testing.T, n *tenant, k kill) string {
 			t.Errorf("release must restore the managedFields of %s from the mark", stray.GetName())
 		}
 
-		return byRelease
+		return
 	}
 	reported := r.code == 3
 	if missing > 0 && r.code == 0 { // A resource without its XR is not held, and of an instance without objects nothing is.
 		v := command(t, s.target, "validate", "--restore", n.Namespace)
-		t.Logf("validate exits with %d:\n%s%s", v.code, v.stdout, v.stderr)
 		reported = v.code == 3 || strings.Contains(r.stdout, "restore again if anything is missing")
 	}
 	if missing == 0 || !reported {
 		t.Errorf("%d objects are missing, and no output says so (exit code %d)\n%s%s", missing, r.code, r.stdout, r.stderr)
 	}
 	s.restore(t, n, n.Namespace+"-again")
-
-	return byThemBoth
 }
 
 // unreturned returns the object that a restore created without writing the managedFields of the
@@ -238,13 +191,4 @@ func (s *suite) missing(t *testing.T, n *tenant) int {
 	must(t, err)
 
 	return len(n.wishes) + len(n.before.Slots) - len(wishes) - len(mrs)
-}
-
-// reportKilled logs the state after a kill that was not survived.
-func (s *suite) reportKilled(t *testing.T, n *tenant) {
-	t.Helper()
-	_, err := s.target.Revive(t.Context())
-	details, describeErr := s.target.Velero(t.Context(), "restore", "describe", n.Namespace, "--details")
-	stdout, stderr, code, validateErr := s.target.Plugin(t.Context(), "", "validate")
-	t.Logf("%v\n%s\nvalidate exits with %d:\n%s%s", errors.Join(err, describeErr, validateErr), details, code, stdout, stderr)
 }

@@ -30,12 +30,11 @@ func testMoving(t *testing.T, version stack.Version, all bool) {
 	ctx := t.Context()
 	moves := s.few(t, s.source, drill.Platform{Namespace: "moves", Without: []string{"database"}}, 3)
 	tenants := []*tenant{moves}
-	var late, killed, broken *tenant
+	var late, killed *tenant
 	if all {
 		late = s.few(t, s.source, drill.Platform{Namespace: "late", Without: []string{"database"}}, 2)
 		killed = s.few(t, s.source, drill.Platform{Namespace: "killed", Without: []string{"database"}}, 2)
-		broken = s.few(t, s.source, drill.Platform{Namespace: "broken", Without: []string{"database"}}, 2)
-		tenants = append(tenants, late, killed, broken)
+		tenants = append(tenants, late, killed)
 	}
 	s.settings(t, moves)
 	for _, n := range tenants {
@@ -45,24 +44,14 @@ func testMoving(t *testing.T, version stack.Version, all bool) {
 	s.target = s.cluster(t, "target")
 	must(t, moves.Compose(ctx, s.target))
 
-	t.Run("Usage", func(t *testing.T) { s.testHoldUsage(t) })
 	t.Run("WentOn", func(t *testing.T) { s.testWentOn(t, moves) })
 	if all {
 		t.Run("Late", func(t *testing.T) { s.testHoldLate(t, late) })
-		t.Run("Broken", func(t *testing.T) { s.testMovedBroken(t, broken) })
 		t.Run("Killed", func(t *testing.T) { s.testHoldKilled(t, killed) })
 	}
 	t.Run("There", func(t *testing.T) { s.testMoved(t, moves, "there") })
 	s.source, s.target = s.target, s.source
 	t.Run("Back", func(t *testing.T) { s.testMoved(t, moves, "back") })
-}
-
-func (s *suite) testHoldUsage(t *testing.T) {
-	for args, want := range map[string]int{"hold": 2, "hold -n nothing-here": 1} {
-		if got := command(t, s.source, strings.Fields(args)...); got.code != want {
-			t.Errorf("%s exits with %d, not %d: %s", args, got.code, want, got.stderr)
-		}
-	}
 }
 
 // hold holds a namespace of the source, and returns the sequence number of the cloud's journal.
@@ -251,33 +240,6 @@ func (s *suite) takeOut(t *testing.T, n *tenant) {
 			t.Fatalf("%s ended with %d:\n%s", command, code, out)
 		}
 	}
-}
-
-// testMovedBroken moves XRs that Crossplane can't reconcile into a cluster without their
-// Composition. They come back as broken as they were.
-func (s *suite) testMovedBroken(t *testing.T, n *tenant) {
-	ctx := t.Context()
-	s.breakComposition(t, n)
-	since := s.hold(t, n)
-	must(t, n.Backup(ctx, s.source, n.Namespace))
-	must(t, n.StartRestore(ctx, s.target, n.Namespace, n.Namespace))
-	s.awaitCompleted(t, n.Namespace)
-	if held := s.held(t, s.target, n); held > 0 {
-		t.Errorf("%d objects are held", held)
-	}
-	s.awaitSynced(t, s.target, n, "False")
-	xrs, err := n.Composites(ctx, s.target)
-	must(t, err)
-	for _, u := range xrs {
-		if paused(&u) {
-			t.Errorf("XR %s is paused, so Synced says nothing", u.GetName())
-		}
-	}
-	if here, there := len(s.all(t, s.source, n)), len(s.all(t, s.target, n)); there != here {
-		t.Errorf("the target has %d objects of %d", there, here)
-	}
-	s.wantNoWrites(t, n, since, s.source)
-	s.wantNoChanges(t, n, since)
 }
 
 // testHoldLate holds a namespace, and again with a new instance. While no provider runs, the MRs of

@@ -3,17 +3,12 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"path"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
@@ -32,20 +27,9 @@ func (s *suite) testNetworkBackup(t *testing.T, n *tenant, seed uint64) {
 	for i, rate := range []float64{0.1, 0.5} {
 		name := n.Namespace + []string{"-some", "-many"}[i]
 		p.Set(&stack.Faults{Kinds: ofAnswers(), Rate: rate, Programs: []string{plugin}, Seed: seed})
-		_, err = s.source.Velero(ctx, "backup", "create", name, "--include-namespaces", n.Namespace)
+		backup, err := drill.Scene{Name: name, BackupArgs: []string{"--include-namespaces", n.Namespace}}.EndOfBackup(ctx, s.source)
 		must(t, err)
-		phase := ""
-		must(t, s.source.Wait(ctx, 10*time.Minute, "the end of the backup", func(ctx context.Context) error {
-			u, err := get(ctx, s.source, schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Backup"}, "velero", name)
-			if err != nil {
-				return err
-			}
-			if phase = drill.Phase(u); !slices.Contains([]string{"Completed", "PartiallyFailed", "Failed", "FailedValidation"}, phase) {
-				return errors.New("it is " + phase)
-			}
-
-			return nil
-		}))
+		phase := drill.Phase(backup)
 		injected := p.Stop()
 		if len(injected) == 0 {
 			t.Error("no call has failed, so the test proves nothing")
@@ -72,7 +56,7 @@ func (s *suite) testNetworkBackup(t *testing.T, n *tenant, seed uint64) {
 		if lacking > 0 && phase == "Completed" {
 			t.Errorf("the backup %s is Completed and lacks %d files:\n%s", name, lacking, reported)
 		}
-		t.Logf("| Backup at %.0f%% | %s | %d | %s | %s, lacks %d of %d files |", 100*rate, s.version, seed, tally(injected), phase, lacking, len(whole))
+		t.Logf("NETWORK_SEED=%d: at %.0f%% the backup is %s and lacks %d of %d files", seed, 100*rate, phase, lacking, len(whole))
 	}
 }
 

@@ -14,15 +14,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-func TestMatrixNetworkV2(t *testing.T) {
-	t.Parallel()
-	testNetworkMatrix(t, stack.V2)
-}
+func TestMatrixNetworkV2(t *testing.T) { testNetworkMatrix(t, stack.V2) }
 
-func TestMatrixNetworkV1(t *testing.T) {
-	t.Parallel()
-	testNetworkMatrix(t, stack.V1)
-}
+func TestMatrixNetworkV1(t *testing.T) { testNetworkMatrix(t, stack.V1) }
 
 // faultyRestores returns one for each kind of fault and some with all kinds, for all programs and for the
 // plugin alone; or those that NETWORK_ONLY names.
@@ -56,6 +50,7 @@ func faultyRestores(t *testing.T) []faultyRestore {
 
 func testNetworkMatrix(t *testing.T, version stack.Version) {
 	t.Helper()
+	t.Parallel()
 	s := newSuite(t, version)
 	all := faultyRestores(t)
 	tenants := make([]*tenant, len(all))

@@ -29,13 +29,14 @@ const (
 	inactiveState   = "Inactive"
 )
 
-func TestMatrixPackagesV2(t *testing.T) { testPackages(t, stack.V2) }
-
-// Crossplane v1 has one runtime for all packages, so the provider has no Deployment.
-func TestMatrixPackagesV1(t *testing.T) { testPackages(t, stack.V1) }
+var (
+	mrdKind    = schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1alpha1", Kind: "ManagedResourceDefinition"}
+	policyKind = schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1alpha1", Kind: "ManagedResourceActivationPolicy"}
+)
 
 // testPackages loses a cluster whose platform the package manager has installed, and restores it
-// into a cluster that has only Crossplane.
+// into a cluster that has only Crossplane. Crossplane v1 has one runtime for all packages, so there
+// the provider has no Deployment.
 func testPackages(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -77,10 +79,12 @@ func (s *suite) testExtra(t *testing.T) {
 	clients, err := kubernetes.NewForConfig(config)
 	must(t, err)
 	mayList := func() bool {
-		ok, err := may(ctx, clients, right{Verb: "list", Resource: "pods"})
-		must(t, err)
+		_, err := clients.CoreV1().Pods("").List(ctx, metav1.ListOptions{Limit: 1})
+		if !apierrors.IsForbidden(err) {
+			must(t, err)
+		}
 
-		return ok
+		return err == nil
 	}
 	misplaced := func() []string {
 		var next []string

@@ -66,11 +66,51 @@ func (s *suite) testSecrets(t *testing.T, n *tenant) {
 	if len(values) < 3 {
 		t.Fatalf("the cloud has only %d passwords", len(values)-1)
 	}
-	places := s.everywhere(t, n)
+	places := s.files(t)
+	keep := func(kind schema.GroupVersionKind, namespace string) {
+		objects, err := list(t.Context(), s.target, kind, namespace, "")
+		must(t, err)
+		b, err := json.Marshal(unstructured.UnstructuredList{Items: objects})
+		must(t, err)
+		places[kind.Kind+"s in "+namespace] = b
+	}
+	for _, kind := range []string{"Backup", "Restore"} {
+		keep(schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: kind}, "velero")
+	}
+	for _, namespace := range []string{"default", "velero", n.Namespace} {
+		keep(schema.GroupVersionKind{Version: "v1", Kind: "Event"}, namespace)
+	}
+	objects, err := n.Objects(t.Context(), s.target)
+	must(t, err)
+	for _, u := range objects {
+		places["the metadata of "+u.GetKind()+" "+u.GetName()] = fmt.Appendf(nil, "%v", u.Object["metadata"])
+	}
+	s.addCommands(t, places, n)
 	for _, leak := range leakedValues(values, places) {
 		t.Error(leak)
 	}
-	s.testSecretFound(t)
+}
+
+// addCommands adds the output of each command to places, in each format, also when it fails.
+func (s *suite) addCommands(t *testing.T, places map[string][]byte, n *tenant) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "backup.tar.gz")
+	_, err := s.target.Velero(t.Context(), "backup", "download", n.Namespace, "-o", file)
+	must(t, err)
+	b, err := os.ReadFile(file)
+	must(t, err)
+	must(t, os.WriteFile(file+".cut", b[:len(b)*2/3], 0o600))
+	lines := [][]string{{"inspect", file + ".cut"}, {"wait", "-n", n.Namespace, "--timeout", "0s"}, {"release", "-n", n.Namespace, "nobody"}, {"release", "--dry-run", "-o", "yaml"}}
+	for _, format := range []string{"wide", "json", "html", "openmetrics"} {
+		lines = append(lines, []string{"inspect", file, "--against", "-o", format}, []string{"validate", "-o", format})
+	}
+	for _, args := range lines {
+		r := command(t, s.target, args...)
+		if r.stdout == "" && r.stderr == "" {
+			t.Errorf("%v has written nothing", args)
+		}
+		places["the command "+strings.Join(args, " ")] = []byte(r.stdout + r.stderr)
+	}
 }
 
 // TestLeaks expects a planted value to be found in each form.
@@ -89,23 +129,6 @@ func TestLeaks(t *testing.T) {
 	if found := leakedValues([]string{planted}, map[string][]byte{"none": []byte("password: " + strings.ToUpper(planted) + planted[1:])}); len(found) > 0 {
 		t.Errorf("a value that does not occur is found: %v", found)
 	}
-}
-
-// testSecretFound checks that a value in a file of Velero's is found.
-func (s *suite) testSecretFound(t *testing.T) {
-	t.Helper()
-	file := filepath.Join(s.host.Dir(), stack.S3, "buckets", "velero", "restores", "control", "control-logs.gz")
-	must(t, os.MkdirAll(filepath.Dir(file), 0o755))
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	_, err := io.WriteString(z, "level=debug msg="+strconv.Quote(planted))
-	must(t, err)
-	must(t, z.Close())
-	must(t, os.WriteFile(file, b.Bytes(), 0o600))
-	if len(leakedValues([]string{planted}, s.files(t))) != 1 {
-		t.Errorf("the value in %s is not found", file)
-	}
-	must(t, os.RemoveAll(filepath.Dir(file)))
 }
 
 // forms returns the forms that a value can have in a text.
@@ -140,28 +163,6 @@ func leakedValues(values []string, places map[string][]byte) []string {
 	}
 
 	return found
-}
-
-// everywhere returns all files and objects of Velero and the plugin, and the commands' output.
-func (s *suite) everywhere(t *testing.T, n *tenant) map[string][]byte {
-	t.Helper()
-	places := s.files(t)
-	for _, kind := range []string{"Backup", "Restore"} {
-		s.keep(t, places, schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: kind}, "velero")
-	}
-	for _, namespace := range []string{"default", "velero", n.Namespace} {
-		s.keep(t, places, schema.GroupVersionKind{Version: "v1", Kind: "Event"}, namespace)
-	}
-	objects, err := n.Objects(t.Context(), s.target)
-	must(t, err)
-	for _, u := range objects {
-		b, err := json.Marshal(u.Object["metadata"])
-		must(t, err)
-		places["the metadata of "+u.GetKind()+" "+u.GetName()] = b
-	}
-	s.keepCommands(t, places, n)
-
-	return places
 }
 
 // files returns the logs of Velero's process, which include the plugin's, and Velero's stored files
@@ -202,41 +203,4 @@ func (s *suite) files(t *testing.T) map[string][]byte {
 	}
 
 	return places
-}
-
-// keep adds the objects of a kind to places.
-func (s *suite) keep(t *testing.T, places map[string][]byte, kind schema.GroupVersionKind, namespace string) {
-	t.Helper()
-	objects, err := list(t.Context(), s.target, kind, namespace, "")
-	must(t, err)
-	b, err := json.Marshal(unstructured.UnstructuredList{Items: objects})
-	must(t, err)
-	places[kind.Kind+"s in "+namespace] = b
-}
-
-// keepCommands adds the output of each command to places, in each format, also when it fails.
-func (s *suite) keepCommands(t *testing.T, places map[string][]byte, n *tenant) {
-	t.Helper()
-	dir := t.TempDir()
-	file, cut := filepath.Join(dir, "backup.tar.gz"), filepath.Join(dir, "cut.tar.gz")
-	_, err := s.target.Velero(t.Context(), "backup", "download", n.Namespace, "-o", file)
-	must(t, err)
-	b, err := os.ReadFile(file)
-	must(t, err)
-	must(t, os.WriteFile(cut, b[:len(b)*2/3], 0o600))
-	var lines [][]string
-	for _, format := range []string{"table", "wide", "json", "yaml", "html", "openmetrics", "name"} {
-		lines = append(lines, []string{"inspect", file, "-o", format}, []string{"inspect", file, "--against", "-o", format}, []string{"validate", "-o", format})
-	}
-	for _, format := range []string{"table", "wide", "json", "yaml"} {
-		lines = append(lines, []string{"release", "--dry-run", "-o", format})
-	}
-	lines = append(lines, []string{"inspect", cut}, []string{"wait", "-n", n.Namespace, "--timeout", "0s"}, []string{"release", "-n", n.Namespace, "nobody"})
-	for _, args := range lines {
-		r := command(t, s.target, args...)
-		if r.stdout == "" && r.stderr == "" {
-			t.Errorf("%v has written nothing", args)
-		}
-		places["the command "+strings.Join(args, " ")] = []byte(r.stdout + r.stderr)
-	}
 }

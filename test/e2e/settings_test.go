@@ -25,11 +25,11 @@ func (s *suite) settings(t *testing.T, n *tenant) {
 		manual = map[string]any{"crossplane": manual}
 	}
 	must(t, drill.Patch(ctx, s.source, &s.tree(ctx, t, n, n.Name(1))[0], map[string]any{"spec": manual}))
-	s.awaitManual(t, n)
+	s.awaitSet(t, n, 1, pinned) // On v1 the XR gets that from the claim.
 	for _, u := range s.tree(ctx, t, n, n.Name(0)) {
 		must(t, drill.Patch(ctx, s.source, &u, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"crossplane.io/paused": "true"}}}))
 	}
-	s.awaitPaused(t, n)
+	s.awaitSet(t, n, 0, func(u *unstructured.Unstructured) bool { return stack.HasCondition(u, "Synced", "False") == nil })
 	n.Without = nil
 	must(t, n.Compose(ctx, s.source))
 	must(t, s.source.Wait(ctx, time.Minute, "the other instances to have databases", func(ctx context.Context) error {
@@ -40,15 +40,6 @@ func (s *suite) settings(t *testing.T, n *tenant) {
 
 		return err
 	}))
-}
-
-func names(objects []unstructured.Unstructured) []string {
-	var names []string
-	for _, u := range objects {
-		names = append(names, u.GetKind()+"/"+u.GetName())
-	}
-
-	return names
 }
 
 // tree returns an instance and its XR, which on v2 are one.
@@ -68,50 +59,17 @@ func (s *suite) tree(ctx context.Context, t *testing.T, n *tenant, name string) 
 	})...)
 }
 
-// awaitManual waits until the second instance's XR is Manual. On v1 it gets that from the claim.
-func (s *suite) awaitManual(t *testing.T, n *tenant) {
+// awaitSet waits until Crossplane has seen a setting on all of an instance's objects. It has then
+// observed all earlier changes of them too.
+func (s *suite) awaitSet(t *testing.T, n *tenant, i int, seen func(u *unstructured.Unstructured) bool) {
 	t.Helper()
-	must(t, s.source.Wait(t.Context(), time.Minute, "the XR to be on Manual", func(ctx context.Context) error {
-		xrs, err := n.Composites(ctx, s.source)
-		if err != nil {
-			return err
-		}
-		for _, u := range xrs {
-			if pinned(&u) {
-				return nil
-			}
-		}
-
-		return fmt.Errorf("none of %d is", len(xrs))
-	}))
-}
-
-// awaitPaused waits until Crossplane reports that the first instance is paused. It has then
-// observed all earlier changes to the instance too.
-func (s *suite) awaitPaused(t *testing.T, n *tenant) {
-	t.Helper()
-	must(t, s.source.Wait(t.Context(), time.Minute, "Crossplane to see the pause", func(ctx context.Context) error {
-		for _, u := range s.tree(ctx, t, n, n.Name(0)) {
-			if err := stack.HasCondition(&u, "Synced", "False"); err != nil {
-				return err
+	must(t, s.source.Wait(t.Context(), time.Minute, "Crossplane to see the settings of "+n.Name(i), func(ctx context.Context) error {
+		for _, u := range s.tree(ctx, t, n, n.Name(i)) {
+			if !seen(&u) {
+				return fmt.Errorf("%s %s is without", u.GetKind(), u.GetName())
 			}
 		}
 
 		return nil
 	}))
-}
-
-// testOwnSettings expects unchanged settings. wantSound compares them with the backup.
-func (s *suite) testOwnSettings(t *testing.T, n *tenant) {
-	s.restore(t, n, n.Namespace, "--include-namespaces", n.Namespace)
-	s.settle(t, n)
-	s.wantSound(t, n)
-
-	instances, err := n.Instances(t.Context(), s.target)
-	must(t, err)
-	for _, u := range instances {
-		if paused(&u) != (u.GetName() == n.Name(0)) || pinned(&u) != (u.GetName() == n.Name(1)) {
-			t.Errorf("%s has other settings than before: paused %v, Manual %v", u.GetName(), paused(&u), pinned(&u))
-		}
-	}
 }

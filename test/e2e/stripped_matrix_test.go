@@ -83,7 +83,7 @@ func TestMatrixStripped(t *testing.T) {
 		s.wantSound(t, barred)
 	})
 	t.Run("ObserveFirst", func(t *testing.T) {
-		s.restore(t, observed, observed.Namespace, "--annotations", observeFirst)
+		s.restore(t, observed, observed.Namespace, "--annotations", "velero.crossplane.io/observe-first=true")
 		s.settle(t, observed)
 		s.wantSound(t, observed)
 		mrs, err := observed.Managed(t.Context(), s.target)

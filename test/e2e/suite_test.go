@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
@@ -176,13 +177,11 @@ func (s *suite) awaitCompleted(t *testing.T, name string) {
 	t.Helper()
 	r, err := drill.AwaitRestore(t.Context(), s.target, name)
 	if err != nil {
-		details, _ := s.target.Velero(t.Context(), "restore", "describe", name, "--details")
-		t.Fatalf("%v\n%s", err, details)
+		t.Fatalf("%v\n%s", err, s.details(t, name))
 	}
 	status, _ := r.Object["status"].(map[string]any)
 	if drill.Phase(r) != "Completed" || status["errors"] != nil {
-		details, _ := s.target.Velero(t.Context(), "restore", "describe", name, "--details")
-		t.Fatalf("Restore %s is %s with %v errors:\n%s", name, drill.Phase(r), status["errors"], details)
+		t.Fatalf("Restore %s is %s with %v errors:\n%s", name, drill.Phase(r), status["errors"], s.details(t, name))
 	}
 }
 
@@ -287,9 +286,27 @@ func remove(t *testing.T, c *stack.Cluster, gvk schema.GroupVersionKind, namespa
 	}))
 }
 
+func names(objects []unstructured.Unstructured) []string {
+	var names []string
+	for _, u := range objects {
+		names = append(names, u.GetKind()+"/"+u.GetName())
+	}
+
+	return names
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+func (s *suite) delete(t *testing.T, u *unstructured.Unstructured, policy metav1.DeletionPropagation) {
+	t.Helper()
+	r, err := s.target.Resource(t.Context(), u.GroupVersionKind(), u.GetNamespace())
+	must(t, err)
+	if err := r.Delete(t.Context(), u.GetName(), metav1.DeleteOptions{PropagationPolicy: &policy}); !apierrors.IsNotFound(err) {
+		must(t, err)
 	}
 }

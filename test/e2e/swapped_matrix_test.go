@@ -5,7 +5,6 @@ package e2e
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -124,14 +123,7 @@ func (s *suite) testNewerRefused(t *testing.T, n *tenant, newer, current string)
 		t.Errorf("the held objects were changed: %+v", got)
 	}
 	must(t, s.target.UsePluginFile(ctx, newer))
-	s.restoreAgain(t, n)
-}
-
-// restoreAgain restores a tenant once more, and expects all to be adopted.
-func (s *suite) restoreAgain(t *testing.T, n *tenant) {
-	t.Helper()
-	must(t, n.StartRestore(t.Context(), s.target, n.Namespace+"-again", n.Namespace))
-	s.awaitCompleted(t, n.Namespace+"-again")
+	s.restore(t, n, n.Namespace+"-again")
 	s.settle(t, n)
 	s.wantSound(t, n)
 }
@@ -148,11 +140,10 @@ func repository(t *testing.T) string {
 func pluginOf(t *testing.T, commit string) string {
 	t.Helper()
 	dir := t.TempDir()
-	tar := filepath.Join(dir, "source.tar")
-	if out, err := exec.CommandContext(t.Context(), "git", "-C", repository(t), "archive", "--output", tar, commit).CombinedOutput(); err != nil {
+	unpack := exec.CommandContext(t.Context(), "sh", "-c", `git -C "$0" archive --output "$2/source.tar" "$1" && tar -xf "$2/source.tar" -C "$2"`, repository(t), commit, dir)
+	if out, err := unpack.CombinedOutput(); err != nil {
 		t.Skipf("this checkout does not have the older version: %v\n%s", err, out)
 	}
-	output(t, dir, "tar", "-xf", tar)
 	path := filepath.Join(dir, "older")
 	buildPlugin(t, dir, path)
 
@@ -187,15 +178,9 @@ func pluginOfNextFormat(t *testing.T) string {
 // buildPlugin builds the plugin of a checkout.
 func buildPlugin(t *testing.T, dir, path string, flags ...string) {
 	t.Helper()
-	output(t, dir, "go", append(append([]string{"build", "-trimpath"}, flags...), "-o", path, ".")...)
-}
-
-// output returns the output of a program that runs in a directory.
-func output(t *testing.T, dir, program string, args ...string) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd := exec.CommandContext(t.Context(), "go", append(append([]string{"build", "-trimpath"}, flags...), "-o", path, ".")...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatal(fmt.Errorf("cannot run %s: %w\n%s", program, err, out))
+		t.Fatalf("cannot build the plugin: %v\n%s", err, out)
 	}
 }

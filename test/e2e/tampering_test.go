@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,12 +45,7 @@ func (s *suite) tamper(t *testing.T, backup *unstructured.Unstructured, l *targe
 		}
 		changed++
 		must(t, unstructured.SetNestedSlice(u.Object, list, "metadata", "velero.crossplane.io/restore-first"))
-		annotations := u.GetAnnotations()
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[mustInclude] = "true"
-		u.SetAnnotations(annotations)
+		must(t, unstructured.SetNestedField(u.Object, "true", "metadata", "annotations", mustInclude))
 		b, err := json.Marshal(u.Object)
 		must(t, err)
 
@@ -66,24 +60,12 @@ func (s *suite) tamper(t *testing.T, backup *unstructured.Unstructured, l *targe
 // rewrite copies the tar file of a backup, and passes each object file through change.
 func rewrite(t *testing.T, from, to string, change func(content []byte) []byte) {
 	t.Helper()
-	in, err := os.Open(from)
-	must(t, err)
-	defer in.Close()
-	unzipped, err := gzip.NewReader(in)
-	must(t, err)
 	out, err := os.Create(to)
 	must(t, err)
 	defer out.Close()
 	zipped := gzip.NewWriter(out)
 	archive := tar.NewWriter(zipped)
-	for files := tar.NewReader(unzipped); ; {
-		header, err := files.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		must(t, err)
-		content, err := io.ReadAll(files)
-		must(t, err)
+	readBackup(t, from, func(header *tar.Header, content []byte) {
 		if strings.HasPrefix(header.Name, "resources/") && strings.HasSuffix(header.Name, ".json") {
 			content = change(content)
 			header.Size = int64(len(content))
@@ -91,6 +73,6 @@ func rewrite(t *testing.T, from, to string, change func(content []byte) []byte) 
 		must(t, archive.WriteHeader(header))
 		_, err = archive.Write(content)
 		must(t, err)
-	}
+	})
 	must(t, errors.Join(archive.Close(), zipped.Close(), out.Close()))
 }

@@ -2,8 +2,6 @@ package e2e
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -27,16 +25,9 @@ const (
 const crownObject = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
-metadata:
-  name: crown
-roleRef:
-  apiGroup: rbac.authorization.k8s.io
-  kind: ClusterRole
-  name: cluster-admin
-subjects:
-- apiGroup: rbac.authorization.k8s.io
-  kind: User
-  name: mallory
+metadata: {name: crown}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: mallory}]
 `
 
 func TestTenantsV2(t *testing.T) { testTenants(t, stack.V2) }
@@ -67,12 +58,8 @@ func testTenants(t *testing.T, version stack.Version) {
 		f.asked = asked(t, s.source, before)
 		f.contents = contents(t, s.source, f.namespace)
 	}
-	fair, robber := s.withHonest(t, honest), s.withHonest(t, replayer)
-	tenants = append(tenants, fair, robber)
-	var squatted *unstructured.Unstructured
-	if version == stack.V2 {
-		squatted = s.makeSquatted(t, l)
-	}
+	fair := s.withHonest(t, honest)
+	tenants = append(tenants, fair)
 	must(t, s.source.UsePlugin(ctx, false))
 	everything := backupWith(t, s.source, "everything", clusterResources+"=true")
 	s.tamper(t, everything, l)
@@ -89,9 +76,8 @@ func testTenants(t *testing.T, version stack.Version) {
 	for name, f := range forgeries {
 		t.Run(name, func(t *testing.T) { s.testForgery(t, f, written) })
 	}
-	t.Run("Attacks", func(t *testing.T) { s.testAttacks(t, fair, robber, l) })
+	t.Run("Attacks", func(t *testing.T) { s.testAttacks(t, fair, l) })
 	if version == stack.V2 {
-		t.Run("Squatting", func(t *testing.T) { s.testSquatting(t, squatted) })
 		t.Run("Hostile", func(t *testing.T) { s.testHostile(t, forgeries) })
 	}
 }
@@ -104,17 +90,7 @@ func (s *suite) startForged(t *testing.T, f *forgery, backup string) {
 		"--item-operation-timeout", "1s")
 	must(t, err)
 	f.restores = append(f.restores, restore)
-	must(t, s.target.Wait(t.Context(), patience, "the items of Restore "+restore, func(ctx context.Context) error {
-		r, err := get(ctx, s.target, schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Restore"}, "velero", restore)
-		if err != nil {
-			return err
-		}
-		if phase := drill.Phase(r); phase == "" || phase == "New" || phase == "InProgress" {
-			return errors.New("its phase is " + phase)
-		}
-
-		return nil
-	}))
+	must(t, drill.AwaitItems(t.Context(), s.target, restore))
 }
 
 // A forgery is the change by which a tenant tries to get other tenants' objects.
@@ -188,16 +164,6 @@ func (s *suite) testForgery(t *testing.T, f *forgery, written map[string][]strin
 		}
 		if i == 0 && mine == 0 {
 			t.Errorf("the restore %s wrote nothing, so the test proves nothing", restore)
-		}
-		t.Logf("%s wrote %d objects of the forger's: %v", restore, mine, written[restore])
-		if t.Failed() {
-			logs, err := s.target.Velero(t.Context(), "restore", "logs", restore)
-			must(t, err)
-			for line := range strings.Lines(logs) {
-				if strings.Contains(line, victim) || strings.Contains(line, crown) {
-					t.Log(line)
-				}
-			}
 		}
 	}
 }

@@ -17,9 +17,7 @@ import (
 
 // From v2.4 on Crossplane records the dependencies of an XR when it composes it, and finds the XR
 // there when one of them changes. A held XR composes nothing.
-func TestMatrixTrackedV24(t *testing.T) { testTracked(t, stack.V24) }
-
-func TestMatrixTrackedV2(t *testing.T) { testTracked(t, stack.V2) }
+func TestMatrixTracked(t *testing.T) { eachVersion(t, testTracked, stack.V24, stack.V2) }
 
 // testTracked changes composed resources during a hold and after it, without Crossplane's poll.
 func testTracked(t *testing.T, version stack.Version) {

@@ -199,7 +199,7 @@ func (s *suite) testReplaced(t *testing.T, n *tenant, at killPoint, do func() (f
 // newerProvider replaces the provider, which does not run, by one whose buckets have a newer
 // version, in which they are stored.
 func (s *suite) newerProvider(ctx context.Context) error {
-	crd, err := get(ctx, s.target, crdKind, "", "buckets."+s.cloudGroup())
+	crd, err := get(ctx, s.target, crdKind, "", "buckets."+map[bool]string{true: "cloud", false: "cloud.m"}[s.version.IsV1()]+".example.org")
 	if err != nil {
 		return err
 	}

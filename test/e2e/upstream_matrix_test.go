@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
 // widgets is a kind that is stored in one version. The rest of the CRD depends on the case.
@@ -47,12 +45,7 @@ func TestMatrixVeleroWaits(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	o := stack.Options{Name: "only", Crossplane: stack.None, VeleroArgs: oftener}
-	set, err := build.Ensure(ctx, os.Stderr, stack.Programs(o)...)
-	must(t, err)
-	host, err := stack.NewHost(ctx, set, "", os.Stderr)
-	must(t, err)
-	t.Cleanup(func() { must(t, host.Close()) })
-	c, err := stack.NewCluster(ctx, host, o)
+	c, err := stack.NewCluster(ctx, newStageOf(t, o).host, o)
 	must(t, err)
 
 	define := func(conversion string, first bool) {
@@ -86,7 +79,7 @@ func TestMatrixVeleroWaits(t *testing.T) {
 	define(convertedByNobody, false)
 	must(t, c.Wait(ctx, patience, "widgets to be unreadable", unreadable))
 	must(t, drill.Platform{}.StartRestore(ctx, c, "waits", "demo"))
-	err = c.Wait(ctx, time.Minute, "the restore to go on", func(ctx context.Context) error { return inProgress(ctx, c, "waits") })
+	err = c.Wait(ctx, time.Minute, "the restore to go on", func(ctx context.Context) error { _, err := ended(ctx, c, "waits"); return err })
 	if err == nil {
 		t.Error("Velero does not wait any more for a kind that can't be listed, unlike docs/dev/upstream.md and docs/limits.md")
 	}
@@ -108,17 +101,4 @@ func TestMatrixVeleroWaits(t *testing.T) {
 		t.Errorf("with --disable-informer-cache it is %s", phase)
 	}
 	define(unconverted, false)
-}
-
-// inProgress returns an error as long as a restore has not processed its items.
-func inProgress(ctx context.Context, c *stack.Cluster, name string) error {
-	r, err := get(ctx, c, schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Restore"}, "velero", name)
-	if err != nil {
-		return err
-	}
-	if phase := drill.Phase(r); phase == "" || phase == "New" || phase == "InProgress" {
-		return errors.New("it is " + phase)
-	}
-
-	return nil
 }

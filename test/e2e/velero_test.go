@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +30,7 @@ func backupWith(t *testing.T, c *stack.Cluster, name string, args ...string) *un
 	must(t, err)
 	var backup *unstructured.Unstructured
 	must(t, c.Wait(ctx, 2*time.Minute, "Backup "+name, func(ctx context.Context) (err error) {
-		if backup, err = get(ctx, c, schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Backup"}, "velero", name); err != nil {
+		if backup, err = get(ctx, c, veleroRestore.GroupVersion().WithKind("Backup"), "velero", name); err != nil {
 			return err
 		}
 		switch phase := drill.Phase(backup); phase {
@@ -66,12 +67,6 @@ func problems(logs string) string {
 	return strings.Join(lines, "")
 }
 
-// start starts a restore of a tenant's backup, which gives up in time to name what is missing.
-func (s *suite) start(t *testing.T, n *tenant, restore string, args ...string) {
-	t.Helper()
-	must(t, n.StartRestore(t.Context(), s.target, restore, n.backup(), append([]string{"--item-operation-timeout", "2m"}, args...)...))
-}
-
 // backup returns the name of the tenant's backup.
 func (n *tenant) backup() string {
 	if n.Prefix != "" {
@@ -82,7 +77,7 @@ func (n *tenant) backup() string {
 }
 
 // wantPhase waits until a restore has ended and checks its phase.
-func (s *suite) wantPhase(t *testing.T, restore, phase string) {
+func (s *suite) wantPhase(t *testing.T, restore, phase string) { //nolint:unparam // It is clearer where it is called.
 	t.Helper()
 	r, err := drill.AwaitRestore(t.Context(), s.target, restore)
 	must(t, err)
@@ -103,12 +98,9 @@ func (s *suite) details(t *testing.T, restore string) string {
 // wantMessage checks that a line of a text has all of the words.
 func wantMessage(t *testing.T, what, text string, words ...string) {
 	t.Helper()
-	for line := range strings.Lines(text) {
-		if hasAll(line, words) {
-			return
-		}
+	if linesWith(text, words...) == 0 {
+		t.Errorf("no line of %s has all of %q:\n%s", what, words, text)
 	}
-	t.Errorf("no line of %s has all of %q:\n%s", what, words, text)
 }
 
 // linesWith counts the lines of a text that have all of the words.
@@ -124,13 +116,7 @@ func linesWith(text string, words ...string) int {
 }
 
 func hasAll(line string, words []string) bool {
-	for _, w := range words {
-		if !strings.Contains(line, w) {
-			return false
-		}
-	}
-
-	return true
+	return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(line, w) })
 }
 
 // contents returns the content of a backup: the JSON of each file by its path in the tarball.
@@ -139,21 +125,29 @@ func contents(t *testing.T, c *stack.Cluster, backup string) map[string]string {
 	file := filepath.Join(t.TempDir(), backup+".tar.gz")
 	_, err := c.Velero(t.Context(), "backup", "download", backup, "-o", file)
 	must(t, err)
+	files := map[string]string{}
+	readBackup(t, file, func(header *tar.Header, content []byte) { files[header.Name] = string(content) })
+
+	return files
+}
+
+// readBackup calls a function with each file in the tarball of a backup.
+func readBackup(t *testing.T, file string, each func(header *tar.Header, content []byte)) {
+	t.Helper()
 	f, err := os.Open(file)
 	must(t, err)
 	defer f.Close()
 	z, err := gzip.NewReader(f)
 	must(t, err)
-	files := map[string]string{}
 	for archive := tar.NewReader(z); ; {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
-			return files
+			return
 		}
 		must(t, err)
 		b, err := io.ReadAll(archive)
 		must(t, err)
-		files[header.Name] = string(b)
+		each(header, b)
 	}
 }
 

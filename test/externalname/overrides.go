@@ -47,7 +47,7 @@ func (c *config) readConfigurator(call *ast.CallExpr) bool {
 	if !is || fn.Sel.Name != fnConfigure || len(call.Args) != 2 {
 		return false
 	}
-	resource, is := text(call.Args[0])
+	resource, is := scope(nil).text(call.Args[0])
 	if !is {
 		return false
 	}

@@ -6,9 +6,11 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -30,7 +32,7 @@ func rules(files map[string][]byte) (map[string]Rule, error) {
 	c := config{functions: map[string]*ast.FuncDecl{}, rules: map[string]Rule{}, calling: map[string]bool{}}
 	set := token.NewFileSet()
 	parsed := map[string]*ast.File{}
-	for _, name := range sortedNames(files) {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if !strings.HasPrefix(name, dirConfig+"/") {
 			continue
 		}
@@ -55,16 +57,6 @@ func rules(files map[string][]byte) (map[string]Rule, error) {
 	}
 
 	return c.rules, nil
-}
-
-func sortedNames(files map[string][]byte) []string {
-	names := make([]string, 0, len(files))
-	for name := range files {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-
-	return names
 }
 
 // config is the configuration of a provider.
@@ -116,7 +108,7 @@ func (c *config) readTable(t *ast.CompositeLit) error {
 		if !is {
 			return errors.New("cannot read an entry that is no pair")
 		}
-		resource, is := text(kv.Key)
+		resource, is := scope(nil).text(kv.Key)
 		if !is {
 			return errors.New("cannot find the resource of an entry")
 		}
@@ -223,13 +215,18 @@ func keepsName(options []ast.Expr) bool {
 	})
 }
 
-// text returns the string value of an expression.
+// text returns the value of a string literal, or of a name that stands for one.
 func (s scope) text(e ast.Expr) (string, bool) {
 	if name, is := e.(*ast.Ident); is && s[name.Name] != nil {
-		return text(s[name.Name])
+		e = s[name.Name]
 	}
+	literal, is := e.(*ast.BasicLit)
+	if !is || literal.Kind != token.STRING {
+		return "", false
+	}
+	value, err := strconv.Unquote(literal.Value)
 
-	return text(e)
+	return value, err == nil
 }
 
 // returned returns the rule of the result of a function that takes an upjet configuration and

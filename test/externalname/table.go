@@ -71,25 +71,13 @@ func (p Provider) read(ctx context.Context) (section, error) {
 	if s.commit, err = p.Repository.Commit(ctx, head); err != nil {
 		return s, err
 	}
-	contents := map[string][]byte{}
 	changed := map[schema.GroupKind]bool{}
 	for _, version := range append(slices.Clone(s.versions), head) {
 		files, err := p.Repository.Files(ctx, version)
 		if err != nil {
 			return s, err
 		}
-		if err := p.Repository.Read(ctx, missing(files, contents), func(f File, content []byte) error {
-			contents[f.ID] = content
-
-			return nil
-		}); err != nil {
-			return s, err
-		}
-		named := make(map[string][]byte, len(files))
-		for _, f := range files {
-			named[f.Path] = contents[f.ID]
-		}
-		if err := s.add(named, changed); err != nil {
+		if err := s.add(files, changed); err != nil {
 			return s, fmt.Errorf("version %s: %w", version, err)
 		}
 	}
@@ -104,11 +92,6 @@ func (p Provider) read(ctx context.Context) (section, error) {
 	maps.DeleteFunc(s.rules, func(_ schema.GroupKind, rule Rule) bool { return rule == "" })
 
 	return s, nil
-}
-
-// missing returns the files that have not been read yet.
-func missing(files []File, contents map[string][]byte) []File {
-	return slices.DeleteFunc(slices.Clone(files), func(f File) bool { _, is := contents[f.ID]; return is })
 }
 
 // add adds a version. A kind whose rule differs from an earlier version's becomes uncertain.

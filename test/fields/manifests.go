@@ -56,7 +56,10 @@ func (all *Inventory) mark(read []world) (err error) {
 		for _, u := range w.objects {
 			each(u.Object, func(m map[string]any) {
 				mark(m, w.name, find)
-				for key, title := range map[string]string{"backup": "Backup", "args": "Backup", "restore": "Restore", "restoreAgain": "Restore"} {
+				for key, title := range map[string]string{"backup": "Backup", "args": "Backup", "restore": "Restore"} {
+					if key == "args" && m["name"] == nil {
+						title = "Restore" // Only a backup has a name there.
+					}
 					if args, ok := m[key].([]any); ok && err == nil {
 						err = all.flags(title, args, w.name)
 					}

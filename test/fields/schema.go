@@ -92,6 +92,16 @@ func folder(ctx context.Context, program, module, before, root string) (string, 
 		}
 		version = found[1]
 	}
+
+	return moduleOf(ctx, module, version)
+}
+
+// Module returns the folder of a program's module in the version that the stack has.
+func Module(ctx context.Context, program, module string) (string, error) {
+	return moduleOf(ctx, module, build.Version(program))
+}
+
+func moduleOf(ctx context.Context, module, version string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", module+"@"+version)
 	cmd.Dir = os.TempDir()
 	out, err := cmd.Output()

@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	"github.com/crossplane/function-sdk-go/proto/v1beta1"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
 )
@@ -28,6 +30,8 @@ import (
 //	- type: Reference
 //	  ref: {name: shared}
 //
+// With an input of the kind Response it overlays what that desires, as Crossplane's function-dummy does.
+//
 // Templates that ask for what was observed do the same, and so did function-sequencer before it
 // left alone what exists already.
 type gate struct {
@@ -40,6 +44,9 @@ func (g *gate) RunFunction(_ context.Context, in *v1beta1.RunFunctionRequest) (*
 		Meta:    &v1beta1.ResponseMeta{Tag: in.GetMeta().GetTag(), Ttl: durationpb.New(0)},
 		Desired: in.GetDesired(),
 		Context: in.GetContext(),
+	}
+	if err := overlay(in.GetInput(), out); err != nil {
+		return nil, err
 	}
 	if wanted := environments(in.GetInput()); len(wanted) > 0 {
 		out.Requirements = &v1beta1.Requirements{ExtraResources: wanted}
@@ -71,6 +78,25 @@ func (g *gate) RunFunction(_ context.Context, in *v1beta1.RunFunctionRequest) (*
 	}
 
 	return out, nil
+}
+
+// overlay adds the response that an input has, if it has one.
+func overlay(input *structpb.Struct, out *v1beta1.RunFunctionResponse) error {
+	wanted, ok := input.GetFields()["response"]
+	if !ok {
+		return nil
+	}
+	b, err := protojson.Marshal(wanted)
+	if err != nil {
+		return fmt.Errorf("cannot encode the response in the input: %w", err)
+	}
+	response := &v1beta1.RunFunctionResponse{}
+	if err := protojson.Unmarshal(b, response); err != nil {
+		return fmt.Errorf("cannot parse the response in the input: %w", err)
+	}
+	proto.Merge(out, response)
+
+	return nil
 }
 
 // shut removes a resource from the desired ones, with a message that has the reason.

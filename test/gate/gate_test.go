@@ -14,19 +14,23 @@ func TestRunFunction(t *testing.T) {
 	ready := map[string]any{"status": map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}}
 	endpoint := map[string]any{"status": map[string]any{"atProvider": map[string]any{"endpoint": "here"}}}
 
+	overlaid := map[string]any{"desired": map[string]any{"resources": map[string]any{"c": map[string]any{"resource": map[string]any{"kind": "ConfigMap"}}}}}
+
 	cases := map[string]struct {
-		reason    string
-		gate      map[string]any
-		composite map[string]any
-		composed  map[string]map[string]any
-		extra     map[string]*v1beta1.Resources
-		required  []byte
-		want      []string
+		reason   string
+		response map[string]any
+		gate     map[string]any
+		composed map[string]map[string]any
+		extra    map[string]*v1beta1.Resources
+		required []byte
+		want     []string
 	}{
-		"NotThere": {
-			reason: "A resource after one that does not exist must wait.",
-			gate:   map[string]any{"resource": "b", "after": "a"},
-			want:   []string{"a"},
+		"Response": {
+			reason:   "What a response desires must be desired, too.",
+			response: overlaid,
+			gate:     map[string]any{"resource": "b", "after": "a"},
+			composed: map[string]map[string]any{"a": ready},
+			want:     []string{"a", "b", "c"},
 		},
 		"NotReady": {
 			reason:   "A resource after one that is not Ready must wait, whether it exists or not.",
@@ -40,23 +44,11 @@ func TestRunFunction(t *testing.T) {
 			composed: map[string]map[string]any{"a": ready},
 			want:     []string{"a", "b"},
 		},
-		"NoField": {
-			reason:   "A resource that needs a field must wait for it.",
-			gate:     map[string]any{"resource": "b", "after": "a", "field": "status.atProvider.endpoint"},
-			composed: map[string]map[string]any{"a": ready},
-			want:     []string{"a"},
-		},
 		"Field": {
 			reason:   "A resource whose field exists must be desired.",
 			gate:     map[string]any{"resource": "b", "after": "a", "field": "status.atProvider.endpoint"},
 			composed: map[string]map[string]any{"a": endpoint},
 			want:     []string{"a", "b"},
-		},
-		"Composite": {
-			reason:    "A gate after no resource asks for a field of the XR.",
-			gate:      map[string]any{"resource": "b", "field": "status.atProvider.endpoint"},
-			composite: endpoint,
-			want:      []string{"a", "b"},
 		},
 		"NoEnvironment": {
 			reason: "A resource that needs an EnvironmentConfig must wait for it.",
@@ -86,9 +78,13 @@ func TestRunFunction(t *testing.T) {
 
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
+			input := map[string]any{"gates": []any{tc.gate}}
+			if tc.response != nil {
+				input["response"] = tc.response
+			}
 			in := &v1beta1.RunFunctionRequest{
-				Input:          object(t, map[string]any{"gates": []any{tc.gate}}),
-				Observed:       &v1beta1.State{Composite: &v1beta1.Resource{Resource: object(t, tc.composite)}, Resources: map[string]*v1beta1.Resource{}},
+				Input:          object(t, input),
+				Observed:       &v1beta1.State{Resources: map[string]*v1beta1.Resource{}},
 				ExtraResources: tc.extra,
 
 				Desired: &v1beta1.State{Resources: map[string]*v1beta1.Resource{"a": {}, "b": {}}},
@@ -105,18 +101,6 @@ func TestRunFunction(t *testing.T) {
 				t.Errorf("%s Want %v, got %v", tc.reason, tc.want, got)
 			}
 		})
-	}
-}
-
-func TestRequirements(t *testing.T) {
-	input := map[string]any{"environmentConfigs": []any{map[string]any{"type": "Reference", "ref": map[string]any{"name": "shared"}}}}
-	out, err := (&gate{}).RunFunction(t.Context(), &v1beta1.RunFunctionRequest{Input: object(t, input)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := out.GetRequirements().GetExtraResources()
-	if len(got) != 1 || got["shared"].GetKind() != "EnvironmentConfig" || got["shared"].GetMatchName() != "shared" {
-		t.Errorf("An EnvironmentConfig that the input names must be asked for. Got %v", got)
 	}
 }
 

@@ -66,7 +66,10 @@ func untar(files io.Reader, dir string) error {
 		case tar.TypeDir:
 			err = os.MkdirAll(to, 0o755)
 		case tar.TypeReg:
-			err = unpackFile(t, to, header.FileInfo().Mode())
+			var b []byte
+			if b, err = io.ReadAll(t); err == nil {
+				err = os.WriteFile(to, b, header.FileInfo().Mode())
+			}
 		default:
 			err = fmt.Errorf("%s is neither a file nor a folder", header.Name)
 		}
@@ -74,16 +77,6 @@ func untar(files io.Reader, dir string) error {
 			return err
 		}
 	}
-}
-
-func unpackFile(from io.Reader, to string, mode os.FileMode) error {
-	f, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(f, from)
-
-	return errors.Join(err, f.Close())
 }
 
 // Path returns the path of a container's file on this machine.

@@ -1,19 +1,24 @@
 package image
 
 import (
+	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
+	"testing/fstest"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
@@ -69,10 +74,7 @@ func WriteArchive(images []v1.Image, file, name string, at time.Time) error {
 		return err
 	}
 	var b bytes.Buffer
-	if err := WriteTar(&b, dir, "", at); err != nil {
-		return fmt.Errorf("cannot write %s: %w", file, err)
-	}
-	if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
+	if err := errors.Join(writeTar(&b, dir, at), os.WriteFile(file, b.Bytes(), 0o644)); err != nil {
 		return fmt.Errorf("cannot write %s: %w", file, err)
 	}
 
@@ -89,37 +91,67 @@ type Size struct {
 // SizeOf measures an image.
 func SizeOf(image v1.Image) (Size, error) {
 	config, err := image.ConfigFile()
-	if err != nil {
+	manifest, manifestErr := image.Manifest()
+	if err := errors.Join(err, manifestErr); err != nil {
 		return Size{}, fmt.Errorf("cannot measure the image: %w", err)
 	}
-	s := Size{Platform: config.Platform().String()}
-	manifest, err := image.Manifest()
-	if err != nil {
-		return s, fmt.Errorf("cannot measure the image: %w", err)
+	s := Size{Platform: config.Platform().String(), Pulled: manifest.Config.Size}
+	for _, layer := range manifest.Layers {
+		s.Pulled += layer.Size
 	}
-	s.Pulled = manifest.Config.Size
-	layers, err := image.Layers()
-	if err != nil {
-		return s, fmt.Errorf("cannot measure the image: %w", err)
-	}
-	for i, layer := range layers {
-		s.Pulled += manifest.Layers[i].Size
-		n, err := uncompressed(layer)
-		if err != nil {
-			return s, fmt.Errorf("cannot measure a layer of the image: %w", err)
-		}
-		s.Unpacked += n
-	}
+	files := mutate.Extract(image)
+	s.Unpacked, err = io.Copy(io.Discard, files)
 
-	return s, nil
+	return s, errors.Join(err, files.Close())
 }
 
-func uncompressed(layer v1.Layer) (n int64, err error) {
-	r, err := layer.Uncompressed()
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = r.Close() }()
+// layerOf returns a layer with all files of a folder.
+func layerOf(root string, created time.Time, by string) (mutate.Addendum, error) {
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		var b bytes.Buffer
+		err := writeTar(&b, root, created)
 
-	return io.Copy(io.Discard, r)
+		return io.NopCloser(&b), err
+	}, tarball.WithMediaType(types.OCILayer), tarball.WithCompressionLevel(gzip.DefaultCompression), tarball.WithCompressedCaching)
+	if err != nil {
+		return mutate.Addendum{}, fmt.Errorf("cannot make a layer: %w", err)
+	}
+
+	return mutate.Addendum{Layer: layer, History: v1.History{Created: v1.Time{Time: created}, CreatedBy: by}}, nil
+}
+
+// writeTar writes a folder as a tar file that depends only on the files: sorted by name, owned by
+// root, with the given time, and readable for all users.
+func writeTar(w io.Writer, root string, at time.Time) error {
+	files := fstest.MapFS{}
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || name == root {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		f := &fstest.MapFile{Mode: fs.ModeDir | 0o755, ModTime: at.UTC()}
+		if !d.IsDir() {
+			if !d.Type().IsRegular() {
+				return fmt.Errorf("cannot archive %s: it is neither a file nor a folder", name)
+			}
+			f.Mode = 0o644
+			if info.Mode()&0o111 != 0 {
+				f.Mode |= 0o111
+			}
+			f.Data, err = os.ReadFile(name) //nolint:gosec // The folder is one that we have made.
+		}
+		rel, _ := filepath.Rel(root, name) // It is below the root.
+		files[filepath.ToSlash(rel)] = f
+
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	t := tar.NewWriter(w)
+
+	return errors.Join(t.AddFS(files), t.Close())
 }

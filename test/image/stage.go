@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -18,6 +20,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/moby/buildkit/frontend/dockerfile/instructions"
 	"github.com/moby/buildkit/frontend/dockerfile/shell"
+	"github.com/moby/patternmatcher"
+	"github.com/moby/patternmatcher/ignorefile"
 )
 
 // A stage runs the instructions after one FROM: on "scratch", or on an image with Go.
@@ -38,25 +42,17 @@ type stage struct {
 	layers  []mutate.Addendum
 }
 
-const (
-	scratch = "scratch"
-	golang  = "golang:"
-	// buildPlatform is the engine's platform: its programs cross-compile for the others.
-	buildPlatform = "$BUILDPLATFORM"
-)
-
 var digestRE = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 func (s *stage) carryOut(ctx context.Context, st instructions.Stage) error {
 	// An engine uses the digest of the base. Here only Go's version counts: Go verifies a toolchain
 	// that it downloads with its own checksum database.
 	base, digest, pinned := strings.Cut(st.BaseName, "@")
-	version, isGo := strings.CutPrefix(base, golang)
-	s.scratch, s.golang = st.BaseName == scratch, version
-	switch {
-	case s.scratch && st.Platform == "", isGo && st.Platform == buildPlatform:
-	default:
-		return fmt.Errorf("cannot carry out %q: only FROM %s and FROM --platform=%s %sVERSION are known here", st.SourceCode, scratch, buildPlatform, golang)
+	version, isGo := strings.CutPrefix(base, "golang:")
+	s.scratch, s.golang = st.BaseName == "scratch", version
+	// The engine's platform builds: its programs cross-compile for the others.
+	if isBuild := isGo && st.Platform == "$BUILDPLATFORM"; !isBuild && (!s.scratch || st.Platform != "") {
+		return fmt.Errorf("cannot carry out %q: only FROM scratch and FROM --platform=$BUILDPLATFORM golang:VERSION are known here", st.SourceCode)
 	}
 	if pinned && !digestRE.MatchString(digest) {
 		return fmt.Errorf("cannot carry out %q: %q is no digest, which is sha256: and 64 hexadecimal digits", st.SourceCode, digest)
@@ -87,37 +83,33 @@ func (s *stage) do(ctx context.Context, command instructions.Command) error {
 		return s.arg(c)
 	case *instructions.CopyCommand:
 		return s.copy(c)
+	}
+	if s.scratch {
+		return s.configure(command)
+	}
+	switch c := command.(type) {
 	case *instructions.RunCommand:
 		return s.run(ctx, c)
 	case *instructions.WorkdirCommand:
-		s.workdir = path.Join(s.workdir, c.Path)
-		if path.IsAbs(c.Path) {
-			s.workdir = c.Path
-		}
-		if s.scratch {
-			s.config.WorkingDir = s.workdir
+		if s.workdir = c.Path; !path.IsAbs(c.Path) {
+			return errUnknown
 		}
 
 		return os.MkdirAll(inside(s.dir, s.workdir), 0o755)
 	case *instructions.EnvCommand:
-		if s.scratch { // The program would have to be in the image. No test has one.
-			return errUnknown
-		}
 		for _, e := range c.Env {
 			s.vars[e.Key] = e.Value
 		}
 
 		return nil
-	default:
-		return s.configure(command)
 	}
+
+	return errUnknown
 }
 
 // configure sets the image's configuration.
 func (s *stage) configure(command instructions.Command) error {
-	if !s.scratch {
-		return errUnknown
-	}
+	withShell := false
 	switch c := command.(type) {
 	case *instructions.LabelCommand:
 		if s.config.Labels == nil {
@@ -129,22 +121,13 @@ func (s *stage) configure(command instructions.Command) error {
 	case *instructions.UserCommand:
 		s.config.User = c.User
 	case *instructions.EntrypointCommand:
-		s.config.Entrypoint = c.CmdLine
-
-		return withoutShell(c.ShellDependantCmdLine)
+		s.config.Entrypoint, withShell = c.CmdLine, c.PrependShell
 	case *instructions.CmdCommand:
-		s.config.Cmd = c.CmdLine
-
-		return withoutShell(c.ShellDependantCmdLine)
+		s.config.Cmd, withShell = c.CmdLine, c.PrependShell
 	default:
 		return errUnknown
 	}
-
-	return nil
-}
-
-func withoutShell(c instructions.ShellDependantCmdLine) error {
-	if c.PrependShell {
+	if withShell {
 		return errors.New("the image has no shell; write it as a JSON array")
 	}
 
@@ -152,11 +135,7 @@ func withoutShell(c instructions.ShellDependantCmdLine) error {
 }
 
 func (s *stage) expand(word string) (string, error) {
-	var env []string
-	for _, name := range slices.Sorted(maps.Keys(s.vars)) {
-		env = append(env, name+"="+s.vars[name])
-	}
-	expanded, unset, err := s.lex.ProcessWord(word, shell.EnvsFromSlice(env))
+	expanded, unset, err := s.lex.ProcessWord(word, shell.EnvsFromSlice(s.environment()))
 	if err == nil && len(unset) > 0 {
 		err = fmt.Errorf("nothing sets %s before", strings.Join(slices.Sorted(maps.Keys(unset)), ", "))
 	}
@@ -180,25 +159,36 @@ func (s *stage) arg(c *instructions.ArgCommand) error {
 	return nil
 }
 
-func (s *stage) copy(c *instructions.CopyCommand) error {
+func (s *stage) copy(c *instructions.CopyCommand) error { //nolint:cyclop // Each case is refused with its own reason.
 	if c.Chown != "" || c.Chmod != "" || c.Link || c.Parents || len(c.ExcludePatterns) > 0 || len(c.SourceContents) > 0 {
 		return fmt.Errorf("%w with its flags", errUnknown)
 	}
-	dest, err := s.destination(c)
-	if err != nil {
-		return err
+	dest := c.DestPath
+	if dest == "." || dest == "./" {
+		dest = s.workdir + "/"
+	}
+	if isFolder := strings.HasSuffix(dest, "/"); !path.IsAbs(dest) || !isFolder && c.From == "" {
+		return errors.New("what is copied needs a folder as destination, with a slash at its end")
+	} else if isFolder && c.From != "" {
+		dest += path.Base(c.SourcePaths[0])
 	}
 	root := s.dir
 	if s.scratch { // Each instruction has its own layer.
 		root = filepath.Join(s.dir, strconv.Itoa(len(s.layers)))
 	}
-	for _, source := range c.SourcePaths {
-		err := s.context.copyTo(source, root, dest)
-		if c.From != "" {
-			err = s.copyFrom(c.From, source, root, dest)
+	if c.From != "" {
+		other, ok := s.others[c.From]
+		if !ok || len(c.SourcePaths) > 1 {
+			return fmt.Errorf("there is no stage %s before, or more than one file of it", c.From)
 		}
-		if err != nil {
+		if err := copyFile(inside(other.dir, c.SourcePaths[0]), inside(root, dest)); err != nil {
 			return err
+		}
+	} else {
+		for _, source := range c.SourcePaths {
+			if err := s.context.copyTo(source, inside(root, dest)); err != nil {
+				return err
+			}
 		}
 	}
 	if !s.scratch {
@@ -210,31 +200,131 @@ func (s *stage) copy(c *instructions.CopyCommand) error {
 	return err
 }
 
-// destination returns the absolute destination of a copy. A folder ends with a slash.
-func (s *stage) destination(c *instructions.CopyCommand) (string, error) {
-	dest := c.DestPath
-	if !path.IsAbs(dest) {
-		dest = path.Join(s.workdir, dest)
-		if strings.HasSuffix(c.DestPath, "/") || c.DestPath == "." {
-			dest += "/"
+// run runs a go command with this machine's Go, or with the version of the stage's image if that
+// differs. An absolute path of the output is a path in the stage's file system.
+func (s *stage) run(ctx context.Context, c *instructions.RunCommand) error {
+	if len(c.FlagsUsed) > 0 || !c.PrependShell || len(c.Files) > 0 || len(c.CmdLine) != 1 {
+		return fmt.Errorf("%w, but as a go command in a stage with Go", errUnknown)
+	}
+	// There is no shell here.
+	if strings.ContainsAny(c.CmdLine[0], ";&|<>`()*?~\n") {
+		return errors.New("only one go command is known here, and nothing else that a shell does")
+	}
+	if _, err := s.expand(c.CmdLine[0]); err != nil {
+		return err
+	}
+	env := s.environment()
+	words, err := s.lex.ProcessWords(c.CmdLine[0], shell.EnvsFromSlice(env))
+	if err != nil {
+		return err
+	}
+	if len(words) < 2 || words[0] != "go" {
+		return errors.New("only go commands are known here")
+	}
+	for i, word := range words[:len(words)-1] {
+		if out := words[i+1]; word == "-o" && filepath.IsAbs(out) {
+			words[i+1] = inside(s.dir, out)
 		}
 	}
-	if len(c.SourcePaths) > 1 && !strings.HasSuffix(dest, "/") {
-		return "", errors.New("more than one file needs a folder as destination, with a slash at its end")
+	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+	cmd.Dir, cmd.Env = inside(s.dir, s.workdir), append(os.Environ(), env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
 	}
 
-	return dest, nil
+	return nil
 }
 
-// copyFrom copies one file of another stage.
-func (s *stage) copyFrom(name, source, root, dest string) error {
-	other, ok := s.others[name]
-	if !ok {
-		return fmt.Errorf("there is no stage %s before", name)
-	}
-	if strings.HasSuffix(dest, "/") {
-		dest += path.Base(source)
+// environment returns the stage's variables, after those that hide this machine's settings of Go,
+// which could change the program.
+func (s *stage) environment() []string {
+	env := []string{"GOTOOLCHAIN=go" + s.golang, "GOFLAGS=", "GOWORK=off", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0", "GOFIPS140=off"}
+	for _, name := range slices.Sorted(maps.Keys(s.vars)) {
+		env = append(env, name+"="+s.vars[name])
 	}
 
-	return copyFile(inside(other.dir, source), inside(root, dest))
+	return env
+}
+
+// A buildContext has the files of a folder that its .dockerignore does not exclude.
+type buildContext struct {
+	root  string
+	files []string // With slashes, relative to the root.
+}
+
+func readContext(root string) (buildContext, error) {
+	c := buildContext{root: root}
+	f, err := os.Open(filepath.Join(root, ".dockerignore"))
+	if err != nil {
+		return c, err
+	}
+	defer func() { _ = f.Close() }()
+	patterns, err := ignorefile.ReadAll(f)
+	if err != nil {
+		return c, fmt.Errorf("cannot read the .dockerignore: %w", err)
+	}
+	ignored, err := patternmatcher.New(patterns)
+	if err != nil {
+		return c, fmt.Errorf("cannot understand the .dockerignore: %w", err)
+	}
+	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		if skip, err := ignored.MatchesOrParentMatches(rel); skip || err != nil {
+			return err
+		}
+		if !d.Type().IsRegular() {
+			return fmt.Errorf("cannot copy %s: it is no regular file, and nothing else is known here", rel)
+		}
+		c.files = append(c.files, filepath.ToSlash(rel))
+
+		return nil
+	})
+
+	return c, err
+}
+
+// copyTo copies a file of the context, or all of them with their folders, into a folder.
+func (c buildContext) copyTo(source, dir string) error {
+	found := false
+	for _, file := range c.files {
+		to := path.Base(file)
+		if source == "." {
+			to = file
+		} else if file != source {
+			continue
+		}
+		found = true
+		if err := copyFile(filepath.Join(c.root, filepath.FromSlash(file)), inside(dir, to)); err != nil {
+			return err
+		}
+	}
+	if !found {
+		return fmt.Errorf("cannot copy %s: the context has no such file, or the .dockerignore leaves it out", source)
+	}
+
+	return nil
+}
+
+// inside returns where an absolute path of an image's file system is on this machine.
+func inside(root, path string) string {
+	return filepath.Join(root, filepath.FromSlash(filepath.Clean("/"+path)))
+}
+
+func copyFile(from, to string) error {
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	b, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+
+	return errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, b, info.Mode().Perm()))
 }

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -65,12 +66,28 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-func TestAll(t *testing.T) {
+// TestReplacements checks that each command that is replaced is documented, and that no page has
+// another make, which would build, or take minutes, in the test that runs all commands.
+func TestReplacements(t *testing.T) {
 	all, err := All("../..")
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || len(all) < 10 {
+		t.Fatalf("%d pages have commands: %v", len(all), err)
 	}
-	if len(all) < 10 {
-		t.Errorf("only %d pages have commands", len(all))
+	replacements := Replacements()
+	documented := map[string]bool{}
+	for _, page := range all {
+		for _, block := range page.Blocks {
+			for _, command := range block.Commands {
+				documented[command] = true
+				if _, ok := replacements[command]; !ok && strings.HasPrefix(command, "make ") {
+					t.Errorf("%s:%d has a command that must have a replacement: %s", page.Name, block.Line, command)
+				}
+			}
+		}
+	}
+	for command := range replacements {
+		if !documented[command] {
+			t.Errorf("no page has the command %s", command)
+		}
 	}
 }

@@ -1,97 +1,69 @@
 package release
 
 import (
+	"archive/tar"
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
+	"testing/fstest"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/image"
 )
 
+// windows is the platform with another program name and another kind of archive.
 const windows = "windows"
 
-// documents returns the files of the checkout that each archive has.
-func documents() []string { return []string{"CHANGELOG.md", "LICENSE", "README.md"} }
-
-// gather copies the files of an archive into a folder.
-func (r Release) gather(dir, program string, licenses []byte, p v1.Platform) error {
-	name := Name
+// programOf returns the name of the program on a platform, and packed how its archive's name ends.
+func programOf(p v1.Platform) (name, packed string) {
 	if p.OS == windows {
-		name += ".exe"
+		return Name + ".exe", ".zip"
 	}
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return err
+
+	return Name, ".tar.gz"
+}
+
+// archive packs a platform's program with its documents: as a zip file for Windows, else as a
+// compressed tar file. Their headers have no other names and times than those of the release.
+func (r Release) archive(program, licenses []byte, p v1.Platform) error {
+	name, packed := programOf(p)
+	files := fstest.MapFS{
+		r.folder(p):              {Mode: os.ModeDir | 0o755},
+		r.folder(p) + "/" + name: {Mode: 0o755, Data: program},
+		r.folder(p) + "/THIRD_PARTY_LICENSES.txt": {Mode: 0o644, Data: licenses},
 	}
-	files := map[string]string{name: program}
-	for _, d := range documents() {
-		files[d] = filepath.Join(r.Root, d)
-	}
-	for to, from := range files {
-		mode := os.FileMode(0o644)
-		if to == name {
-			mode = 0o755
-		}
-		b, err := os.ReadFile(from)
+	for _, document := range []string{"CHANGELOG.md", "LICENSE", "README.md"} {
+		b, err := os.ReadFile(filepath.Join(r.Root, document))
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(dir, to), b, mode); err != nil {
-			return err
-		}
+		files[r.folder(p)+"/"+document] = &fstest.MapFile{Mode: 0o644, Data: b}
 	}
-
-	return os.WriteFile(filepath.Join(dir, "THIRD_PARTY_LICENSES.txt"), licenses, 0o644)
-}
-
-// archive packs a folder: as a zip file for Windows, else as a compressed tar file.
-func (r Release) archive(dir, suffix string, p v1.Platform) error {
+	for _, f := range files {
+		f.ModTime = r.Time.UTC()
+	}
 	var b bytes.Buffer
+	var err error
 	if p.OS == windows {
-		if err := r.zip(&b, dir, suffix); err != nil {
-			return fmt.Errorf("cannot pack %s: %w", dir, err)
-		}
-
-		return os.WriteFile(r.file(suffix+".zip"), b.Bytes(), 0o644)
+		z := zip.NewWriter(&b)
+		err = errors.Join(z.AddFS(files), z.Close())
+	} else {
+		z := gzip.NewWriter(&b)
+		t := tar.NewWriter(z)
+		err = errors.Join(t.AddFS(files), t.Close(), z.Close())
 	}
-	z := gzip.NewWriter(&b) // Its header has neither name nor time.
-	if err := errors.Join(image.WriteTar(z, dir, r.folder(suffix), r.Time), z.Close()); err != nil {
-		return fmt.Errorf("cannot pack %s: %w", dir, err)
+	if err != nil {
+		return fmt.Errorf("cannot pack %s: %w", r.folder(p), err)
 	}
 
-	return os.WriteFile(r.file(suffix+".tar.gz"), b.Bytes(), 0o644)
+	return os.WriteFile(r.file(suffix(p)+packed), b.Bytes(), 0o644)
 }
+
+// suffix ends the names of a platform's files.
+func suffix(p v1.Platform) string { return "_" + p.OS + "_" + p.Architecture }
 
 // folder returns the archive's top folder.
-func (r Release) folder(suffix string) string { return Name + "_" + r.Version + suffix + "/" }
-
-func (r Release) zip(w io.Writer, dir, suffix string) error {
-	entries, err := os.ReadDir(dir) // In order of names.
-	if err != nil {
-		return err
-	}
-	z := zip.NewWriter(w)
-	for _, e := range entries {
-		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err != nil {
-			return err
-		}
-		header := &zip.FileHeader{Name: r.folder(suffix) + e.Name(), Method: zip.Deflate, Modified: r.Time.UTC()}
-		header.SetMode(0o644)
-		f, err := z.CreateHeader(header)
-		if err != nil {
-			return err
-		}
-		if _, err := f.Write(b); err != nil {
-			return err
-		}
-	}
-
-	return z.Close()
-}
+func (r Release) folder(p v1.Platform) string { return Name + "_" + r.Version + suffix(p) }

@@ -4,9 +4,12 @@
 package release
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -70,12 +73,7 @@ func (r Release) Make(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// Only the Dockerfile has the build flags of a platform's program.
-		c, err := image.Unpack(built, filepath.Join(tmp, "unpacked-"+p.OS+"-"+p.Architecture))
-		if err != nil {
-			return err
-		}
-		if err := r.publish(ctx, c.Program(), filepath.Join(tmp, "packed-"+p.OS+"-"+p.Architecture), p); err != nil {
+		if err := r.publish(ctx, built, filepath.Join(tmp, "unpacked"+suffix(p)), p); err != nil {
 			return fmt.Errorf("cannot publish the program for %s: %w", p, err)
 		}
 		if slices.ContainsFunc(image.Platforms(), p.Equals) {
@@ -92,25 +90,30 @@ func (r Release) Make(ctx context.Context) error {
 	return r.sum()
 }
 
-// publish writes the archive of a platform's program, and its bill of materials.
-func (r Release) publish(ctx context.Context, program, dir string, p v1.Platform) error {
-	suffix := "_" + p.OS + "_" + p.Architecture
+// publish writes the archive of a platform's program, and its bill of materials. The program is that
+// of the image, because only the Dockerfile has its build flags.
+func (r Release) publish(ctx context.Context, built v1.Image, dir string, p v1.Platform) error {
+	c, err := image.Unpack(built, dir)
+	if err != nil {
+		return err
+	}
+	program, err := os.ReadFile(c.Program())
+	if err != nil {
+		return err
+	}
 	made, err := madeOf(program)
 	if err != nil {
 		return err
 	}
-	licenses, err := made.licenses(ctx, r.Root)
+	texts, err := licenses(ctx, r.Root, made)
 	if err != nil {
 		return err
 	}
-	if err := r.gather(dir, program, licenses, p); err != nil {
-		return err
-	}
-	if err := r.archive(dir, suffix, p); err != nil {
+	if err := r.archive(program, texts, p); err != nil {
 		return err
 	}
 
-	return r.bill(program, made, suffix)
+	return r.bill(program, made, suffix(p))
 }
 
 // file returns the path of a file of the release, and reports it to Say.
@@ -121,4 +124,26 @@ func (r Release) file(suffix string) string {
 	}
 
 	return filepath.Join(r.Out, name)
+}
+
+// Sums is the name of the file with the checksums of all others, as sha256sum --check reads them.
+const Sums = "SHA256SUMS"
+
+func (r Release) sum() error {
+	var b bytes.Buffer
+	files := os.DirFS(r.Out)
+	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error { // In order of names.
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := fs.ReadFile(files, name)
+		fmt.Fprintf(&b, "%x  %s\n", sha256.Sum256(content), name)
+
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("cannot read the files of the release: %w", err)
+	}
+
+	return os.WriteFile(filepath.Join(r.Out, Sums), b.Bytes(), 0o644)
 }

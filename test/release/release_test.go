@@ -4,11 +4,13 @@ import (
 	"archive/tar"
 	"archive/zip"
 	"bytes"
+	stdcmp "cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -44,38 +46,50 @@ func main() { ptr.To(1) }
 
 var at = time.Unix(1795376940, 0)
 
-// checkout makes a checkout of a small program with one dependency, and returns the dependency's
-// version.
-func checkout(t *testing.T) (root, utils string) {
+// utils is the only dependency of the small program, as the tests' go.mod has it.
+func utils(t *testing.T) string {
 	t.Helper()
-	root = t.TempDir()
 	found := regexp.MustCompile(`k8s\.io/utils (v\S+)`).FindStringSubmatch(read(t, "../go.mod"))
 	if found == nil {
 		t.Fatal("go.mod has no k8s.io/utils any more")
 	}
-	for name, content := range map[string]string{
+
+	return found[1]
+}
+
+// goMod returns the go.mod of a small program.
+func goMod(t *testing.T, module string) string {
+	t.Helper()
+
+	return "module " + module + "\n\ngo 1.26.0\n\nrequire k8s.io/utils " + utils(t) + "\n"
+}
+
+// checkout makes a checkout of a small program with one dependency. Other files take the place of
+// its own, or remove them if they are empty.
+func checkout(t *testing.T, other map[string]string) (root string) {
+	t.Helper()
+	files := map[string]string{
 		"Dockerfile":    strings.Replace(dockerfile, "VERSION", strings.TrimPrefix(runtime.Version(), "go"), 1),
-		".dockerignore": "*\n!*.go\n!go.*\n",
-		"go.mod":        "module " + module + "\n\ngo 1.26.0\n\nrequire " + found[0] + "\n",
-		"go.sum":        read(t, "../go.sum"), "main.go": program,
+		".dockerignore": "*\n!*.go\n!go.*\n!utils\n", "go.mod": goMod(t, module), "go.sum": read(t, "../go.sum"), "main.go": program,
 		"CHANGELOG.md": "changes", "LICENSE": "license", "README.md": "read me",
-	} {
-		if err := os.WriteFile(filepath.Join(root, name), []byte(content), 0o644); err != nil {
-			t.Fatal(err)
+	}
+	maps.Copy(files, other)
+	root = t.TempDir()
+	for name, content := range files {
+		if content != "" {
+			write(t, filepath.Join(root, name), content)
 		}
 	}
 
-	return root, found[1]
+	return root
 }
 
 // TestMake makes a release twice, from two copies.
 func TestMake(t *testing.T) {
 	var sums [2]string
 	var r Release
-	var utils string
 	for i := range sums {
-		r = Release{Out: filepath.Join(t.TempDir(), "out"), Version: "v1.2.3", Commit: "0123456", Time: at}
-		r.Root, utils = checkout(t)
+		r = Release{Root: checkout(t, nil), Out: filepath.Join(t.TempDir(), "out"), Version: "v1.2.3", Commit: "0123456", Time: at}
 		if err := r.Make(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +117,7 @@ func TestMake(t *testing.T) {
 	t.Run("Tar", func(t *testing.T) { wantTar(t, filepath.Join(r.Out, Name+"_v1.2.3_linux_arm64.tar.gz")) })
 	t.Run("Zip", func(t *testing.T) { wantZip(t, filepath.Join(r.Out, Name+"_v1.2.3_windows_amd64.zip")) })
 	t.Run("Krew", func(t *testing.T) { wantKrew(t, r.Out) })
-	t.Run("Bill", func(t *testing.T) { wantBill(t, filepath.Join(r.Out, Name+"_v1.2.3_linux_amd64.cdx.json"), utils) })
+	t.Run("Bill", func(t *testing.T) { wantBill(t, filepath.Join(r.Out, Name+"_v1.2.3_linux_amd64.cdx.json")) })
 }
 
 func wantTar(t *testing.T, file string) {
@@ -134,7 +148,7 @@ func wantTar(t *testing.T, file string) {
 	}
 	dir := Name + "_v1.2.3_linux_arm64/"
 	want := map[string]string{
-		dir + Name: "755 0:0 1795376940", dir + "CHANGELOG.md": "644 0:0 1795376940", dir + "LICENSE": "644 0:0 1795376940",
+		dir: "755 0:0 1795376940", dir + Name: "755 0:0 1795376940", dir + "CHANGELOG.md": "644 0:0 1795376940", dir + "LICENSE": "644 0:0 1795376940",
 		dir + "README.md": "644 0:0 1795376940", dir + "THIRD_PARTY_LICENSES.txt": "644 0:0 1795376940",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -161,12 +175,12 @@ func wantZip(t *testing.T, file string) {
 			t.Errorf("%s is of %s", f.Name, f.Modified)
 		}
 	}
-	if !found || len(z.File) != 5 {
+	if !found || len(z.File) != 6 { // The sixth is the folder.
 		t.Errorf("it has %d files, and the program: %t", len(z.File), found)
 	}
 }
 
-func wantBill(t *testing.T, file, utils string) {
+func wantBill(t *testing.T, file string) {
 	t.Helper()
 	var got cyclonedx.BOM
 	if err := cyclonedx.NewBOMDecoder(strings.NewReader(read(t, file)), cyclonedx.BOMFileFormatJSON).Decode(&got); err != nil {
@@ -180,7 +194,7 @@ func wantBill(t *testing.T, file, utils string) {
 	for _, c := range *got.Components {
 		urls = append(urls, c.PackageURL)
 	}
-	want := []string{"pkg:golang/k8s.io/utils@" + utils, "pkg:golang/std@" + strings.TrimPrefix(runtime.Version(), "go")}
+	want := []string{"pkg:golang/k8s.io/utils@" + utils(t), "pkg:golang/std@" + strings.TrimPrefix(runtime.Version(), "go")}
 	if diff := cmp.Diff(want, urls); diff != "" {
 		t.Errorf("the modules of the program: -want, +got:\n%s", diff)
 	}
@@ -192,47 +206,25 @@ func wantBill(t *testing.T, file, utils string) {
 // TestIncomplete tries releases that must fail.
 func TestIncomplete(t *testing.T) {
 	cases := map[string]struct {
-		reason string
-		change func(t *testing.T, r *Release)
-		want   string
+		reason  string
+		version string
+		files   map[string]string
+		want    string
 	}{
-		"Version": {
-			reason: "An attacker who can push a tag chooses its name.",
-			change: func(t *testing.T, r *Release) { t.Helper(); r.Version = "v1.2.3 -X main.commit=x" },
-			want:   "a version is like v1.2.3",
-		},
-		"NoLicense": {
-			reason: "Each archive has our license.",
-			change: func(t *testing.T, r *Release) { t.Helper(); remove(t, filepath.Join(r.Root, "LICENSE")) },
-			want:   "LICENSE: no such file",
-		},
-		"OtherModule": {
-			reason: "The bill would be about something else.",
-			change: func(t *testing.T, r *Release) {
-				t.Helper()
-				file := filepath.Join(r.Root, "go.mod")
-				write(t, file, strings.Replace(read(t, file), module, "example.org/other", 1))
-			},
-			want: `it is built from module "example.org/other"`,
-		},
+		"Version":     {reason: "An attacker who can push a tag chooses its name.", version: "v1.2.3 -X main.commit=x", want: "a version is like v1.2.3"},
+		"NoLicense":   {reason: "Each archive has our license.", files: map[string]string{"LICENSE": ""}, want: "LICENSE: no such file"},
+		"OtherModule": {reason: "The bill would be about something else.", files: map[string]string{"go.mod": goMod(t, "example.org/other")}, want: `it is built from module "example.org/other"`},
 		"Replaced": {
-			reason: "A user who requires the module gets another version than the program has.",
-			change: func(t *testing.T, r *Release) {
-				t.Helper()
-				file := filepath.Join(r.Root, "go.mod")
-				write(t, file, read(t, file)+"\nreplace k8s.io/utils => ./utils\n")
-				write(t, filepath.Join(r.Root, "utils", "go.mod"), "module k8s.io/utils\n\ngo 1.26.0\n")
-				write(t, filepath.Join(r.Root, "utils", "ptr", "ptr.go"), "package ptr\n\nfunc To[T any](v T) *T { return &v }\n")
-				write(t, filepath.Join(r.Root, ".dockerignore"), "")
+			reason: "A user who requires the module gets another version than the program has.", want: "go.mod replaces k8s.io/utils",
+			files: map[string]string{
+				"go.mod": goMod(t, module) + "\nreplace k8s.io/utils => ./utils\n", "utils/go.mod": "module k8s.io/utils\n\ngo 1.26.0\n",
+				"utils/ptr/ptr.go": "package ptr\n\nfunc To[T any](v T) *T { return &v }\n",
 			},
-			want: "go.mod replaces k8s.io/utils",
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := Release{Out: filepath.Join(t.TempDir(), "out"), Version: "v1.2.3", Time: at}
-			r.Root, _ = checkout(t)
-			tc.change(t, &r)
+			r := Release{Root: checkout(t, tc.files), Out: filepath.Join(t.TempDir(), "out"), Version: stdcmp.Or(tc.version, "v1.2.3"), Time: at}
 			if err := r.Make(t.Context()); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%s want %q, got %v", tc.reason, tc.want, err)
 			}
@@ -307,13 +299,6 @@ func read(t *testing.T, file string) string {
 func write(t *testing.T, file, content string) {
 	t.Helper()
 	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(content), 0o644)); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func remove(t *testing.T, file string) {
-	t.Helper()
-	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
 }

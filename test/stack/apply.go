@@ -82,15 +82,7 @@ func (c *client) ApplyObjects(ctx context.Context, objs ...*unstructured.Unstruc
 
 // ApplyStatus applies the status of an object that exists.
 func (c *client) ApplyStatus(ctx context.Context, obj *unstructured.Unstructured) error {
-	r, err := c.Resource(ctx, obj.GroupVersionKind(), obj.GetNamespace())
-	if err != nil {
-		return err
-	}
-	if _, err := r.ApplyStatus(ctx, obj.GetName(), obj, metav1.ApplyOptions{FieldManager: fieldManager, Force: true}); err != nil {
-		return fmt.Errorf("cannot apply the status of %s: %w", describe(obj), err)
-	}
-
-	return nil
+	return c.apply(ctx, obj, "status")
 }
 
 // Resource returns a client of one kind, in a namespace if the kind has one. It waits for a kind
@@ -118,24 +110,23 @@ func (c *client) Resource(ctx context.Context, gvk schema.GroupVersionKind, name
 	return c.dynamic.Resource(mapping.Resource).Namespace(namespace), nil
 }
 
-func (c *client) apply(ctx context.Context, obj *unstructured.Unstructured) error {
+func (c *client) apply(ctx context.Context, obj *unstructured.Unstructured, subresources ...string) error {
 	r, err := c.Resource(ctx, obj.GroupVersionKind(), obj.GetNamespace())
 	if err != nil {
 		return err
 	}
-	if _, err := r.Apply(ctx, obj.GetName(), obj, metav1.ApplyOptions{FieldManager: fieldManager, Force: true}); err != nil {
-		return fmt.Errorf("cannot apply %s: %w", describe(obj), err)
+	if _, err := r.Apply(ctx, obj.GetName(), obj, metav1.ApplyOptions{FieldManager: fieldManager, Force: true}, subresources...); err != nil {
+		return fmt.Errorf("cannot apply %s: %w", strings.Join(append([]string{describe(obj)}, subresources...), ", "), err)
 	}
 
 	return nil
 }
 
 func (c *client) applyCRD(ctx context.Context, obj *unstructured.Unstructured) error {
-	crds := c.dynamic.Resource(crdResource)
-	if _, err := crds.Apply(ctx, obj.GetName(), obj, metav1.ApplyOptions{FieldManager: fieldManager, Force: true}); err != nil {
-		return fmt.Errorf("cannot apply %s: %w", describe(obj), err)
+	if err := c.apply(ctx, obj); err != nil {
+		return err
 	}
-
+	crds := c.dynamic.Resource(crdResource)
 	err := Wait(ctx, readyTimeout, describe(obj)+" established", func(ctx context.Context) error {
 		live, err := crds.Get(ctx, obj.GetName(), metav1.GetOptions{})
 		if err != nil {

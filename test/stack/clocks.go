@@ -16,7 +16,7 @@ type Clocks map[string]time.Duration
 func Every(ahead time.Duration) Clocks {
 	c := Clocks{}
 	for _, name := range []string{
-		Etcd, APIServer, ControllerManager, Crossplane, RBACManager, Function, Gate, AutoReady, CloudProvider, KubernetesProvider, HelmProvider, Flux, NopProvider,
+		Etcd, APIServer, ControllerManager, Crossplane, RBACManager, Function, Gate, AutoReady, CloudProvider, KubernetesProvider, HelmProvider, Flux,
 		UpjetProvider, Velero,
 	} {
 		c[name] = ahead

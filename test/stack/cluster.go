@@ -27,7 +27,6 @@ const (
 	KubernetesProvider = "provider-kubernetes"
 	HelmProvider       = "provider-helm"
 	Flux               = "kustomize-controller"
-	NopProvider        = "provider-nop"
 	UpjetProvider      = "provider-upjet"
 	Velero             = "velero"
 )
@@ -73,8 +72,6 @@ type Options struct {
 	UpjetProvider bool
 	// Plugin gives Velero this repository's plugin.
 	Plugin bool
-	// NopProvider runs provider-nop. It listens on a fixed port, so only one can run on a machine.
-	NopProvider bool
 	// Velero is the program that runs as Velero; "velero" if empty.
 	Velero string
 	// Kubernetes is the minor version of API server and controller manager, such as "v1.30"; the
@@ -97,6 +94,8 @@ type Options struct {
 	// Packaged leaves provider and function to Crossplane's package manager and RunPackages: the
 	// cluster starts without their CRDs and objects.
 	Packaged bool
+	// ControlPlane leaves out all but etcd and the API server.
+	ControlPlane bool
 	// Clocks are those that differ from the machine's.
 	Clocks Clocks
 }
@@ -106,33 +105,20 @@ type Options struct {
 func Programs(options ...Options) []string {
 	names := []string{S3, Cloud}
 	for _, o := range options {
-		names = append(names, Etcd, o.kubernetes(APIServer), o.kubernetes(ControllerManager), o.velero(), "velero-plugin-for-aws")
-		if o.Plugin {
-			names = append(names, "plugin")
+		names = append(names, Etcd, o.kubernetes(APIServer))
+		if o.ControlPlane {
+			continue
 		}
-		if o.Crossplane != None {
-			names = append(names, string(o.Crossplane), Function, CloudProvider)
-		}
-		if len(o.Clocks) > 0 {
-			names = append(names, skew)
-		}
-		if o.Gate {
-			names = append(names, Gate, AutoReady)
-		}
-		if o.KubernetesProvider {
-			names = append(names, KubernetesProvider)
-		}
-		if o.HelmProvider {
-			names = append(names, HelmProvider)
-		}
-		if o.Flux {
-			names = append(names, Flux)
-		}
-		if o.NopProvider {
-			names = append(names, NopProvider)
-		}
-		if o.UpjetProvider {
-			names = append(names, UpjetProvider)
+		names = append(names, o.kubernetes(ControllerManager), o.velero(), "velero-plugin-for-aws")
+		crossplane := o.Crossplane != None
+		for name, wanted := range map[string]bool{
+			"plugin": o.Plugin, string(o.Crossplane): crossplane, Function: crossplane, CloudProvider: crossplane, skew: len(o.Clocks) > 0,
+			Gate: o.Gate, AutoReady: o.Gate, KubernetesProvider: o.KubernetesProvider, HelmProvider: o.HelmProvider, Flux: o.Flux,
+			UpjetProvider: o.UpjetProvider,
+		} {
+			if wanted {
+				names = append(names, name)
+			}
 		}
 	}
 	slices.Sort(names)
@@ -205,6 +191,9 @@ func NewCluster(ctx context.Context, h *Host, o Options) (*Cluster, error) {
 // time. Velero and the garbage collector discover kinds when they start and then not for a while: a
 // backup by a Velero that saw half of the CRDs is PartiallyFailed.
 func (c *Cluster) install(ctx context.Context) error {
+	if c.options.ControlPlane {
+		return c.startControlPlane(ctx)
+	}
 	var veleroCRDs []byte
 	err := parallel(
 		func() error { return c.startControlPlane(ctx) },
@@ -218,21 +207,28 @@ func (c *Cluster) install(ctx context.Context) error {
 		return err
 	}
 
-	installs := []func() error{
-		func() error { return c.startVelero(ctx) },
-		func() error { return c.startControllerManager(ctx) },
-	}
-	if c.options.NopProvider {
-		installs = append(installs, func() error { return c.startNopProvider(ctx) })
-	}
-	if c.options.Flux {
-		installs = append(installs, func() error { return c.startFlux(ctx) })
-	}
-	if c.options.Crossplane != None {
-		installs = append(installs, func() error { return c.startAllOfCrossplane(ctx) })
+	return startAll(ctx,
+		step{true, c.startVelero}, step{true, c.startControllerManager}, step{c.options.Flux, c.startFlux},
+		step{c.options.Crossplane != None, c.startAllOfCrossplane},
+	)
+}
+
+// A step starts a program that may be wanted.
+type step struct {
+	wanted bool
+	start  func(ctx context.Context) error
+}
+
+// startAll starts the wanted programs at the same time.
+func startAll(ctx context.Context, steps ...step) error {
+	var all []func() error
+	for _, s := range steps {
+		if s.wanted {
+			all = append(all, func() error { return s.start(ctx) })
+		}
 	}
 
-	return parallel(installs...)
+	return parallel(all...)
 }
 
 // InstallCrossplane installs Crossplane, and the programs of the options beside it, in a Cluster
@@ -244,10 +240,11 @@ func (c *Cluster) InstallCrossplane(ctx context.Context, version Version) error 
 		return fmt.Errorf("cannot install %s in cluster %s: it has %s", version, c.options.Name, c.options.Crossplane)
 	}
 	c.options.Crossplane = version
-	if err := c.applyCRDs(ctx, nil); err != nil {
-		return fmt.Errorf("cannot install %s in cluster %s: %w", version, c.options.Name, err)
+	err := c.applyCRDs(ctx, nil)
+	if err == nil {
+		err = c.startAllOfCrossplane(ctx)
 	}
-	if err := c.startAllOfCrossplane(ctx); err != nil {
+	if err != nil {
 		return fmt.Errorf("cannot install %s in cluster %s: %w", version, c.options.Name, err)
 	}
 
@@ -256,24 +253,12 @@ func (c *Cluster) InstallCrossplane(ctx context.Context, version Version) error 
 
 // startAllOfCrossplane starts Crossplane and all programs that run only beside it.
 func (c *Cluster) startAllOfCrossplane(ctx context.Context) error {
-	starts := []func() error{func() error { return c.startCrossplane(ctx) }}
-	if !c.options.Packaged {
-		starts = append(starts, func() error { return c.startProvider(ctx) })
-	}
-	if c.options.RBACManager {
-		starts = append(starts, func() error { return c.startRBACManager(ctx) })
-	}
-	if c.options.KubernetesProvider {
-		starts = append(starts, func() error { return c.startKubernetesProvider(ctx) })
-	}
-	if c.options.HelmProvider {
-		starts = append(starts, func() error { return c.startHelmProvider(ctx) })
-	}
-	if c.options.UpjetProvider {
-		starts = append(starts, func() error { return c.startUpjetProvider(ctx) })
-	}
+	o := c.options
 
-	return parallel(starts...)
+	return startAll(ctx,
+		step{true, c.startCrossplane}, step{!o.Packaged, c.startProvider}, step{o.RBACManager, c.startRBACManager},
+		step{o.KubernetesProvider, c.startKubernetesProvider}, step{o.HelmProvider, c.startHelmProvider}, step{o.UpjetProvider, c.startUpjetProvider},
+	)
 }
 
 // applyCRDs applies the CRDs of all programs to be installed.
@@ -282,32 +267,19 @@ func (c *Cluster) applyCRDs(ctx context.Context, velero []byte) error {
 	if err != nil {
 		return err
 	}
-	var names []string
-	if c.options.Crossplane != None {
-		names = append(names, string(c.options.Crossplane))
-		if !c.options.Packaged {
-			names = append(names, CloudProvider)
-		}
-		if c.options.KubernetesProvider {
-			names = append(names, KubernetesProvider)
-		}
-		if c.options.HelmProvider {
-			names = append(names, HelmProvider)
-		}
-		if c.options.UpjetProvider {
-			names = append(names, UpjetProvider)
-		}
-	}
-	if c.options.NopProvider {
-		names = append(names, NopProvider)
-	}
-	if c.options.Flux {
-		names = append(names, Flux)
+	o, crossplane := c.options, c.options.Crossplane != None
+	if o.Flux {
 		if crds, err = appendSourceCRDs(crds); err != nil {
 			return err
 		}
 	}
-	for _, name := range names {
+	for name, wanted := range map[string]bool{
+		string(o.Crossplane): crossplane, CloudProvider: crossplane && !o.Packaged, KubernetesProvider: crossplane && o.KubernetesProvider,
+		HelmProvider: crossplane && o.HelmProvider, UpjetProvider: crossplane && o.UpjetProvider, Flux: o.Flux,
+	} {
+		if !wanted {
+			continue
+		}
 		a, err := program(c.host.set, name)
 		if err != nil {
 			return err
@@ -360,9 +332,14 @@ func (c *Cluster) Destroy() error {
 }
 
 // run starts a component with the cluster's kubeconfig in its environment and waits until it is
-// ready.
-func (c *Cluster) run(ctx context.Context, m *component) error {
+// ready. Without a path it is the program of its name.
+func (c *Cluster) run(ctx context.Context, m *component) (err error) {
 	began := time.Now()
+	if m.path == "" {
+		if m.path, err = c.program(m.name); err != nil {
+			return err
+		}
+	}
 	m.dir, m.log = filepath.Join(c.dir, m.name), logFile(c.dir, m.name)
 	if err := c.skew(m); err != nil {
 		return err

@@ -7,9 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
 // stopTimeout is how long a process may take to end after SIGTERM.
@@ -122,6 +125,16 @@ func (c *component) died() error {
 // explain adds the end of the component's log to an error.
 func (c *component) explain(err error) error {
 	return fmt.Errorf("%w\nlast lines of %s:\n%s", err, c.log, tail(c.log))
+}
+
+// tail returns the last lines of a file, indented.
+func tail(path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Sprintf("  (cannot read the log: %v)", err)
+	}
+
+	return "  " + strings.ReplaceAll(build.Tail(string(b)), "\n", "\n  ")
 }
 
 // stop sends SIGTERM to the process, and kills its group if it does not end within stopTimeout. It

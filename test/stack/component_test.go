@@ -4,119 +4,107 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"syscall"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
-func newComponents(t *testing.T) *Components {
+// launched starts a shell that prints its process ID, and returns that.
+func launched(t *testing.T, c *component) (*Components, int) {
 	t.Helper()
 	k, err := newReaper()
 	if err != nil {
 		t.Fatal(err)
 	}
+	components := &Components{reaper: k}
 	t.Cleanup(func() {
-		if err := k.close(); err != nil {
+		if err := errors.Join(components.killAll(), k.close()); err != nil {
 			t.Error(err)
 		}
 	})
+	if err := components.launch(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
 
-	return &Components{reaper: k}
+	return components, readPIDs(t, c.log, 1)[0]
 }
 
+// A component that has ended, also with success, ends the wait at once, and the error has its log.
 func TestComponentThatEnds(t *testing.T) {
-	cases := map[string]struct {
-		reason string
-		script string
-		ready  probe
-	}{
-		"BeforeItIsReady": {
-			reason: "A component that has ended must end the wait at once, and the error must have its log.",
-			script: "echo the reason; exit 3",
-			ready:  func(context.Context, *process) error { return errors.New("not ready") },
-		},
-		"WithSuccess": {
-			reason: "A server that ends with exit code 0 has died too.",
-			script: "echo the reason; exit 0",
-			ready:  func(context.Context, *process) error { return errors.New("not ready") },
-		},
+	k, err := newReaper()
+	if err != nil {
+		t.Fatal(err)
 	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			components := newComponents(t)
-			c := shell(t.TempDir(), tc.script)
-			c.ready = tc.ready
-			err := components.launch(t.Context(), c)
-			if err == nil {
-				t.Fatal(tc.reason)
-			}
-			for _, want := range []string{"sh ended unexpectedly: exit status", c.log, "the reason"} {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%s\n%q is not in:\n%v", tc.reason, want, err)
-				}
-			}
-			if err := components.Err(); err == nil {
-				t.Error("a component that died must be noticed later too")
-			}
-		})
+	defer k.close() //nolint:errcheck // Nothing is left.
+	components, c := &Components{reaper: k}, shell(t.TempDir(), "echo the reason; exit 0")
+	c.ready = func(context.Context, *process) error { return errors.New("not ready") }
+	for _, err := range []error{components.launch(t.Context(), c), components.Err()} {
+		if err == nil || !strings.Contains(err.Error(), "ended unexpectedly: exit status 0") || !strings.Contains(err.Error(), "the reason") {
+			t.Errorf("got %v", err)
+		}
 	}
 }
 
 func TestComponentThatIsStopped(t *testing.T) {
 	cases := map[string]struct {
-		reason string
-		script string
-		stop   func(*Components) error
+		reason, script string
+		stop           func(*Components) error
+		bye            bool
 	}{
 		"Stop": {
-			reason: "A component that ends on SIGTERM must not be killed.",
-			script: "trap 'echo bye; exit 0' TERM; echo $$; while :; do sleep 0.05; done",
-			stop:   func(c *Components) error { return c.Stop("sh") },
+			reason: "A component that ends on SIGTERM must not be killed.", script: "trap 'echo bye; exit 0' TERM; echo $$; while :; do sleep 0.05; done",
+			stop: func(c *Components) error { return c.Stop("sh") }, bye: true,
 		},
 		"StopIgnored": {
-			reason: "A component that ignores SIGTERM must be killed after a while.",
-			script: "trap '' TERM; echo $$; while :; do sleep 0.05; done",
-			stop:   func(c *Components) error { return c.Stop("sh") },
+			reason: "A component that ignores SIGTERM must be killed after a while.", script: "trap '' TERM; echo $$; while :; do sleep 0.05; done",
+			stop: func(c *Components) error { return c.Stop("sh") },
 		},
-		"Kill": {
-			reason: "The children of a killed component must end too.",
-			script: "echo $$; sleep 300",
-			stop:   func(c *Components) error { return c.Kill("sh") },
+		"Crash": {
+			reason: "The children of a killed component must end too.", script: "echo $$; sleep 300",
+			stop: func(c *Components) error { return c.Crash("sh") },
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			components := newComponents(t)
 			c := shell(t.TempDir(), tc.script)
-			if err := components.launch(t.Context(), c); err != nil {
-				t.Fatal(err)
-			}
-			pid := readPIDs(t, c.log, 1)[0]
+			components, pid := launched(t, c)
 			if err := tc.stop(components); err != nil {
 				t.Fatal(err)
 			}
-			if alive(pid) {
-				t.Error(tc.reason)
-			}
-			if got := strings.Contains(tail(c.log), "bye"); got != (name == "Stop") {
-				t.Errorf("%s\nthe log is:\n%s", tc.reason, tail(c.log))
+			if alive(pid) || strings.Contains(tail(c.log), "bye") != tc.bye {
+				t.Errorf("%s\nit runs: %t; the log is:\n%s", tc.reason, alive(pid), tail(c.log))
 			}
 			if err := components.Err(); err != nil {
 				t.Errorf("a stopped component must not count as dead: %v", err)
 			}
+			if err := components.Crash("sh"); err == nil {
+				t.Error("Crash must fail without a process")
+			}
 			if err := components.Start(t.Context(), "sh"); err != nil {
 				t.Errorf("a stopped component must start again: %v", err)
-			}
-			if err := components.killAll(); err != nil {
-				t.Error(err)
 			}
 		})
 	}
 }
 
-func TestUnknownComponent(t *testing.T) {
-	components := newComponents(t)
-	components.members = []*component{{name: "etcd"}, {name: "velero"}}
-	err := components.Stop("valero")
-	if err == nil || !strings.Contains(err.Error(), "there are etcd, velero") {
-		t.Errorf("the error must list the valid names, not: %v", err)
+func TestRevive(t *testing.T) {
+	components, pid := launched(t, shell(t.TempDir(), "echo $$; sleep 300"))
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	err := Wait(t.Context(), readyTimeout, "the death of sh", func(context.Context) error {
+		if components.Err() == nil {
+			return errors.New("it lives")
+		}
+
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead, err := components.Revive(t.Context())
+	if diff := cmp.Diff([]string{"sh"}, dead); diff != "" || err != nil || components.Err() != nil {
+		t.Errorf("Revive must start a component that died: -want, +got:\n%s%v, %v", diff, err, components.Err())
 	}
 }

@@ -19,50 +19,32 @@ type Components struct {
 // Start starts a stopped component and waits until it is ready. If it is not ready in time, the
 // error has the end of its log.
 func (c *Components) Start(ctx context.Context, name string) error {
-	m, err := c.find(name)
-	if err != nil {
-		return err
-	}
-	if err := m.start(c.reaper); err != nil {
-		return err
-	}
+	return c.with(name, func(m *component) error {
+		if err := m.start(c.reaper); err != nil {
+			return err
+		}
 
-	return m.await(ctx)
+		return m.await(ctx)
+	})
 }
 
 // Stop stops a component as a user would: with SIGTERM, and after stopTimeout with SIGKILL to it
 // and its children.
-func (c *Components) Stop(name string) error {
-	m, err := c.find(name)
-	if err != nil {
-		return err
-	}
-
-	return m.stop()
-}
+func (c *Components) Stop(name string) error { return c.with(name, (*component).stop) }
 
 // Kill kills a component and its children without a warning, as a crash would.
-func (c *Components) Kill(name string) error {
-	m, err := c.find(name)
-	if err != nil {
-		return err
-	}
-
-	return m.kill()
-}
+func (c *Components) Kill(name string) error { return c.with(name, (*component).kill) }
 
 // AddArgs adds arguments to the command line of a component, from its next start on. They override
 // the arguments there.
 func (c *Components) AddArgs(name string, args ...string) error {
-	m, err := c.find(name)
-	if err != nil {
-		return err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.args = append(m.args, args...)
+	return c.with(name, func(m *component) error {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.args = append(m.args, args...)
 
-	return nil
+		return nil
+	})
 }
 
 // Restart stops a component, starts it again and waits until it is ready.
@@ -88,13 +70,10 @@ func (c *Components) Err() error {
 }
 
 // Log returns the path of a component's log file, which holds all its runs.
-func (c *Components) Log(name string) (string, error) {
-	m, err := c.find(name)
-	if err != nil {
-		return "", err
-	}
+func (c *Components) Log(name string) (log string, err error) {
+	err = c.with(name, func(m *component) error { log = m.log; return nil })
 
-	return m.log, nil
+	return log, err
 }
 
 // launch adds a component, starts it and waits until it is ready.
@@ -104,6 +83,16 @@ func (c *Components) launch(ctx context.Context, m *component) error {
 	c.mu.Unlock()
 
 	return c.Start(ctx, m.name)
+}
+
+// with calls a function with a component.
+func (c *Components) with(name string, do func(*component) error) error {
+	m, err := c.find(name)
+	if err != nil {
+		return err
+	}
+
+	return do(m)
 }
 
 func (c *Components) find(name string) (*component, error) {

@@ -40,13 +40,8 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 }
 
 func (c *Cluster) startEtcd(ctx context.Context, client, peer string) error {
-	path, err := c.program(Etcd)
-	if err != nil {
-		return err
-	}
-
 	return c.run(ctx, &component{
-		name: Etcd, path: path, ready: answers(http.DefaultClient, client+"/health"),
+		name: Etcd, ready: answers(http.DefaultClient, client+"/health"),
 		args: []string{
 			"--name=stack", "--data-dir=data", "--listen-client-urls=" + client, "--advertise-client-urls=" + client,
 			"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=stack=" + peer,
@@ -78,8 +73,8 @@ func (c *Cluster) startAPIServer(ctx context.Context, etcd string, port int) err
 			"--tls-cert-file=" + c.pki.path(certFile), "--tls-private-key-file=" + c.pki.path(keyFile),
 			"--token-auth-file=" + c.tokenFile(), "--authorization-mode=RBAC", "--service-cluster-ip-range=10.0.0.0/24",
 			"--service-account-issuer=https://kubernetes.default.svc",
-			"--service-account-signing-key-file=" + c.pki.path(serviceAccountFile),
-			"--service-account-key-file=" + c.pki.path(serviceAccountFile),
+			"--service-account-signing-key-file=" + c.pki.path(keyFile),
+			"--service-account-key-file=" + c.pki.path(keyFile),
 			"--profiling=false",
 		}, audit...),
 		// The API server takes most of the processor time, a sixth of it for garbage collection.
@@ -105,7 +100,7 @@ func (c *Cluster) startControllerManager(ctx context.Context) error {
 			"--kubeconfig=" + c.kubeconfig, "--controllers=" + controllers, "--leader-elect=false",
 			"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[0]),
 			"--tls-cert-file=" + c.pki.path(certFile), "--tls-private-key-file=" + c.pki.path(keyFile),
-			"--service-account-private-key-file=" + c.pki.path(serviceAccountFile), "--root-ca-file=" + c.pki.path(caFile),
+			"--service-account-private-key-file=" + c.pki.path(keyFile), "--root-ca-file=" + c.pki.path(caFile),
 			"--profiling=false",
 		},
 	})

@@ -13,29 +13,24 @@ import (
 
 // Crash is Kill, but fails if the component does not run.
 func (c *Components) Crash(name string) error {
-	m, err := c.find(name)
-	if err != nil {
+	if _, err := c.PID(name); err != nil {
 		return err
 	}
-	if m.pid() == 0 {
-		return fmt.Errorf("cannot crash %s: it does not run", name)
-	}
 
-	return m.kill()
+	return c.Kill(name)
 }
 
 // PID returns the ID of a component's process. It fails if the component does not run.
-func (c *Components) PID(name string) (int, error) {
-	m, err := c.find(name)
-	if err != nil {
-		return 0, err
-	}
-	pid := m.pid()
-	if pid == 0 {
-		return 0, fmt.Errorf("cannot look at the process of %s: it does not run", name)
-	}
+func (c *Components) PID(name string) (pid int, err error) {
+	err = c.with(name, func(m *component) error {
+		if pid = m.pid(); pid == 0 {
+			return fmt.Errorf("cannot look at the process of %s: it does not run", name)
+		}
 
-	return pid, nil
+		return nil
+	})
+
+	return pid, err
 }
 
 // Revive starts the components that ended without being stopped, as a kubelet would, and returns

@@ -256,13 +256,9 @@ func (c *Cluster) startFunction(ctx context.Context, name string) error {
 }
 
 func (c *Cluster) runFunction(ctx context.Context, name string, port int) error {
-	path, err := c.program(name)
-	if err != nil {
-		return err
-	}
 	address := loopback(port)
 
 	return c.run(ctx, &component{
-		name: name, path: path, args: []string{"--address=" + address, "--tls-certs-dir=" + c.pki.dir}, ready: accepts(address, c.pki.tls),
+		name: name, args: []string{"--address=" + address, "--tls-certs-dir=" + c.pki.dir}, ready: accepts(address, c.pki.tls),
 	})
 }

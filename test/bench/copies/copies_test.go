@@ -6,7 +6,6 @@ import (
 	"compress/gzip"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -67,7 +66,14 @@ func TestWrite(t *testing.T) {
 	if err := template.Write(&b, 3, func(i int, of External) string { return fmt.Sprintf("%s-%d", of.Name, i) }); err != nil {
 		t.Fatal(err)
 	}
-	files := unpack(t, &b)
+	written, err := Read(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for _, f := range slices.Concat(written.shared, written.tree) {
+		files[f.name] = string(f.content)
+	}
 	wantNames := []string{"metadata/version", "resources/namespaces/cluster/bench.json", "resources/namespaces/v1-preferredversion/cluster/bench.json"}
 	for i := range 3 {
 		wantNames = append(wantNames,
@@ -92,19 +98,6 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-func TestOtherUID(t *testing.T) {
-	seen := map[string]string{}
-	for _, of := range []string{"465b9a29-e812-4f54-a402-e6de6897b10b", "35153086-95e6-4e17-a048-13515c6d3be6"} {
-		for i := range 1000 {
-			uid := otherUID(of, i)
-			if other, twice := seen[uid]; twice || len(uid) != 36 {
-				t.Fatalf("copy %d of %s has the UID %q, which is no UID or that of %s", i, of, uid, other)
-			}
-			seen[uid] = of
-		}
-	}
-}
-
 func archive(t *testing.T, files map[string]string) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -120,27 +113,4 @@ func archive(t *testing.T, files map[string]string) []byte {
 	}
 
 	return b.Bytes()
-}
-
-func unpack(t *testing.T, r io.Reader) map[string]string {
-	t.Helper()
-	zipped, err := gzip.NewReader(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := map[string]string{}
-	for archive := tar.NewReader(zipped); ; {
-		header, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			return files
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		content, err := io.ReadAll(archive)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files[header.Name] = string(content)
-	}
 }

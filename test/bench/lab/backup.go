@@ -1,21 +1,16 @@
 package lab
 
 import (
-	"archive/tar"
-	"compress/gzip"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/meter"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
 // A Backup is the measurement of a backup of the namespace.
@@ -34,10 +29,6 @@ type Backup struct {
 type Backups struct {
 	Plugin *Backup `json:"plugin"`
 	Alone  *Backup `json:"alone"`
-	// More are objects that only the backup with the plugin has, and Less objects that only the
-	// other has; at most twenty of each.
-	More []string `json:"more"`
-	Less []string `json:"less"`
 }
 
 // Backups backs up the namespace with and without the plugin, with that many trees in it and
@@ -47,23 +38,20 @@ func (l *Lab) Backups(ctx context.Context, trees int, pluginFirst bool) (*Backup
 		return nil, err
 	}
 	b := &Backups{}
-	objects := map[bool][]string{}
 	for _, plugin := range []bool{pluginFirst, !pluginFirst} {
 		if err := l.cluster.UsePlugin(ctx, plugin); err != nil {
 			return nil, err
 		}
-		one, in, err := l.backUp(ctx, trees, plugin)
+		one, err := l.backUp(ctx, trees, plugin)
 		if err != nil {
 			return nil, err
 		}
-		objects[plugin] = in
 		if plugin {
 			b.Plugin = one
 		} else {
 			b.Alone = one
 		}
 	}
-	b.More, b.Less = missing(objects[true], objects[false]), missing(objects[false], objects[true])
 
 	return b, nil
 }
@@ -102,98 +90,47 @@ func (l *Lab) adopted(ctx context.Context, trees int) error {
 	return nil
 }
 
-// backUp makes one backup and returns the names of its objects.
-func (l *Lab) backUp(ctx context.Context, trees int, plugin bool) (*Backup, []string, error) {
+// backUp makes one backup.
+func (l *Lab) backUp(ctx context.Context, trees int, plugin bool) (*Backup, error) {
 	name := l.unique("backup")
 	_, place, err := l.cluster.RequestsSince(ctx, 0)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	record, err := meter.Begin(ctx, l.cluster, "Backup", name)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer record.End()
 	if _, err := l.cluster.Velero(ctx, "backup", "create", name, "--include-namespaces", namespace); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	_, phases, err := record.Until(ctx, l.timeout(trees), meter.Over)
+	u, phases, err := record.Until(ctx, l.timeout(trees), meter.Over)
 	if err != nil {
 		logs, _ := l.cluster.Velero(ctx, "backup", "logs", name)
 
-		return nil, nil, fmt.Errorf("%w\n%s", err, tail(logs))
+		return nil, fmt.Errorf("%w\n%s", err, build.Tail(logs))
 	}
 	begun, err := phases.Begun()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	left, err := phases.Left()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	requests, _, err := l.cluster.RequestsSince(ctx, place)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	objects, err := objectsIn(l.host.BackupFile(name))
-	if err != nil {
-		return nil, nil, err
-	}
+	items, _, _ := unstructured.NestedInt64(u.Object, "status", "progress", "itemsBackedUp")
 	b := &Backup{
-		Items: len(objects), Seconds: left.Sub(begun).Seconds(),
+		Items: int(items), Seconds: left.Sub(begun).Seconds(),
 		Plugin: meter.Kinds(meter.Between(requests, meter.Plugin, begun, left)), Velero: meter.Kinds(meter.Between(requests, meter.Velero, begun, left)),
 		Peak: meter.Peak(meter.In(l.watch.Processes(), begun.Add(-time.Second), left)),
 	}
 	l.Say("%d items backed up in %.2f s (plugin: %v); %d requests of Velero, %d of the plugin; %d MB",
 		b.Items, b.Seconds, plugin, Calls(b.Velero), Calls(b.Plugin), b.Peak>>20)
 
-	return b, objects, nil
-}
-
-// objectsIn returns the names of the objects in the tar file of a backup, each once.
-func objectsIn(path string) ([]string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("cannot open a backup: %w", err)
-	}
-	defer f.Close() //nolint:errcheck // It was only read.
-	unzipped, err := gzip.NewReader(f)
-	if err != nil {
-		return nil, fmt.Errorf("cannot unzip %s: %w", path, err)
-	}
-	var names []string
-	for archive := tar.NewReader(unzipped); ; {
-		header, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("cannot read %s: %w", path, err)
-		}
-		if strings.HasSuffix(header.Name, ".json") && !strings.Contains(header.Name, "-preferredversion/") {
-			names = append(names, strings.TrimSuffix(strings.TrimPrefix(header.Name, "resources/"), ".json"))
-		}
-	}
-	slices.Sort(names)
-
-	return names, nil
-}
-
-// missing returns up to twenty names that the other list does not have.
-func missing(names, from []string) []string {
-	some := []string{}
-	for _, name := range names {
-		if _, found := slices.BinarySearch(from, name); !found && len(some) < 20 {
-			some = append(some, name)
-		}
-	}
-
-	return some
-}
-
-// tail returns the last lines of a log.
-func tail(log string) string {
-	lines := strings.Split(strings.TrimSpace(log), "\n")
-
-	return strings.Join(lines[max(0, len(lines)-20):], "\n")
+	return b, nil
 }

@@ -76,7 +76,7 @@ func (l *Lab) Grown(ctx context.Context, trees int) (*Grown, error) {
 	if err := l.cluster.UsePlugin(ctx, true); err != nil {
 		return nil, err
 	}
-	g.Backup, _, err = l.backUp(ctx, trees, true)
+	g.Backup, err = l.backUp(ctx, trees, true)
 
 	return g, err
 }

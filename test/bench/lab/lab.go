@@ -231,11 +231,8 @@ func (l *Lab) start(ctx context.Context) error {
 		}
 	}
 
-	return nil
+	return l.scale(ctx, 1)
 }
-
-// Program returns the path of a program.
-func (l *Lab) Program(name string) string { return l.set[name].Path }
 
 // Say writes a line of progress.
 func (l *Lab) Say(format string, args ...any) {

@@ -12,7 +12,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
 // A Peer is the measurement of a script that exports the namespace with kubectl and applies it in
@@ -138,35 +139,27 @@ func portable(b []byte) ([]byte, int, error) {
 	if err := list.UnmarshalJSON(b); err != nil {
 		return nil, 0, fmt.Errorf("cannot read what kubectl has exported: %w", err)
 	}
-	n := 0
-	err := list.EachListItem(func(item runtime.Object) error {
-		u := item.(*unstructured.Unstructured) //nolint:forcetypeassert // It is what an UnstructuredList has.
+	for _, u := range list.Items {
 		for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "ownerReferences"} {
 			unstructured.RemoveNestedField(u.Object, "metadata", field)
 		}
 		unstructured.RemoveNestedField(u.Object, "status")
-		n++
-
-		return nil
-	})
-	if err != nil {
-		return nil, 0, fmt.Errorf("cannot take apart what kubectl has exported: %w", err)
 	}
-	b, err = json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": list.Items})
+	b, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": list.Items})
 	if err != nil {
 		return nil, 0, fmt.Errorf("cannot encode what kubectl has exported: %w", err)
 	}
 
-	return b, n, nil
+	return b, len(list.Items), nil
 }
 
 func (l *Lab) kubectl(ctx context.Context, input []byte, args ...string) ([]byte, error) {
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, l.Program("kubectl"), append([]string{"--kubeconfig", l.cluster.Kubeconfig()}, args...)...)
+	cmd := exec.CommandContext(ctx, l.set["kubectl"].Path, append([]string{"--kubeconfig", l.cluster.Kubeconfig()}, args...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), &stdout, &stderr
 	cmd.Env = []string{"HOME=" + l.dir, "PATH=" + os.Getenv("PATH")}
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("cannot run kubectl %s: %w\n%s", args[0], err, tail(stderr.String()))
+		return nil, fmt.Errorf("cannot run kubectl %s: %w\n%s", args[0], err, build.Tail(stderr.String()))
 	}
 
 	return stdout.Bytes(), nil

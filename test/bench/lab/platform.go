@@ -86,6 +86,32 @@ func (l *Lab) install(ctx context.Context) error {
 	})
 }
 
+// scale makes Crossplane's Deployment have that many replicas, all ready. Crossplane is only a
+// process here. Without a Deployment, the plugin takes it for silent, not for stopped, and requests
+// reconciles.
+func (l *Lab) scale(ctx context.Context, replicas int64) error {
+	const name, systemNamespace = "crossplane", "crossplane-system"
+	labels := map[string]any{"app": name}
+	deployment := func(field string, value map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apps/v1", "kind": "Deployment", field: value,
+			"metadata": map[string]any{"name": name, "namespace": systemNamespace, "labels": map[string]any{"app.kubernetes.io/part-of": name}},
+		}}
+	}
+	spec := map[string]any{
+		"replicas": replicas, "selector": map[string]any{"matchLabels": labels},
+		"template": map[string]any{
+			"metadata": map[string]any{"labels": labels},
+			"spec":     map[string]any{"containers": []any{map[string]any{"name": name, "image": "registry.invalid/crossplane"}}},
+		},
+	}
+	if err := l.cluster.ApplyObjects(ctx, deployment("spec", spec)); err != nil {
+		return err
+	}
+
+	return l.cluster.ApplyStatus(ctx, deployment("status", map[string]any{"replicas": replicas, "readyReplicas": replicas}))
+}
+
 // compositionOf returns a Composition of n MRs.
 func (l *Lab) compositionOf(n int) *unstructured.Unstructured {
 	kinds := l.managedKinds()
@@ -126,20 +152,15 @@ func (l *Lab) grow(ctx context.Context) error {
 		return err
 	}
 
-	return l.awaitReady(ctx, 1)
+	return l.cluster.Wait(ctx, patience, "the tree to be Ready", func(ctx context.Context) error { return l.ready(ctx, 1) })
 }
 
 func namespaceObject() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace}}}
 }
 
-// awaitReady waits until there are that many trees, and all their objects are Ready and Synced.
-func (l *Lab) awaitReady(ctx context.Context, trees int) error {
-	return l.cluster.Wait(ctx, patience, fmt.Sprintf("%d trees to be Ready", trees), func(ctx context.Context) error {
-		return l.ready(ctx, trees)
-	})
-}
-
+// ready returns an error unless there are that many trees, and all their objects are Ready and
+// Synced.
 func (l *Lab) ready(ctx context.Context, trees int) error {
 	xrs, err := l.list(ctx, compositeKind)
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/meter"
@@ -17,18 +19,15 @@ type Release struct {
 	// Seconds from the end of the last item, or from the start of Crossplane if that is later,
 	// until the last XR is released.
 	Seconds float64 `json:"seconds"`
-	// Restart is the time from Crossplane's second start until it has applied all composed
-	// resources. Applying begins at the first of them. Both are in seconds.
-	Restart  float64 `json:"restart"`
-	Applying float64 `json:"applying"`
+	// Restart is the time in seconds from Crossplane's second start until it has applied all
+	// composed resources.
+	Restart float64 `json:"restart"`
 	// Plugin counts the plugin's requests during the release.
 	Plugin map[string]int `json:"plugin"`
 	// Created counts the cloud resources that were created though they existed already.
 	Created int `json:"created"`
-	// Polls are the seconds for which the processes of polls ran after the items phase. PollPeak is
-	// the largest peak memory of one, in bytes.
-	Polls    []float64 `json:"polls"`
-	PollPeak int64     `json:"pollPeak"`
+	// PollPeak is the largest peak memory of a process of a poll after the items phase, in bytes.
+	PollPeak int64 `json:"pollPeak"`
 }
 
 // Release restores that many trees with the plugin while Crossplane runs, and measures how long the
@@ -60,19 +59,15 @@ func (l *Lab) release(ctx context.Context, trees int, r *Restore, run *running, 
 	if last.IsZero() {
 		return nil, errors.New("cannot find when the last XR was released: the plugin has taken off no hold")
 	}
-	processes := meter.In(l.watch.Processes(), run.restored, time.Now())
 	out := &Release{
 		Restore: r, Seconds: last.Sub(since).Seconds(), Plugin: meter.Kinds(meter.Between(requests, meter.Plugin, time.Time{}, last)),
-		PollPeak: meter.Peak(processes),
+		PollPeak: meter.Peak(meter.In(l.watch.Processes(), run.restored, time.Now())),
 	}
-	for _, p := range processes {
-		out.Polls = append(out.Polls, p.Ended.Sub(p.Began).Seconds())
-	}
-	l.Say("the last of %d XRs was released after %.1f s; the polls took %.1f s", trees, out.Seconds, out.Polls)
+	l.Say("the last of %d XRs was released after %.1f s", trees, out.Seconds)
 	if out.Created, err = l.created(ctx); err != nil {
 		return nil, err
 	}
-	if out.Restart, out.Applying, err = l.restart(ctx, trees); err != nil {
+	if out.Restart, err = l.restart(ctx, trees); err != nil {
 		return nil, err
 	}
 	l.live = trees
@@ -80,51 +75,39 @@ func (l *Lab) release(ctx context.Context, trees int, r *Restore, run *running, 
 	return out, nil
 }
 
-// restart restarts Crossplane. It returns the seconds until Crossplane has applied all composed
-// resources of the trees, since its start and since the first of them. Crossplane applies each
-// composed resource once in each reconcile of an XR.
-func (l *Lab) restart(ctx context.Context, trees int) (whole, applying float64, err error) {
+// restart restarts Crossplane, and returns the seconds until it has applied all composed resources
+// of the trees. It applies each once in each reconcile of an XR.
+func (l *Lab) restart(ctx context.Context, trees int) (float64, error) {
 	_, place, err := l.cluster.RequestsSince(ctx, 0)
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	if err := l.cluster.Stop(stack.Crossplane); err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	began := time.Now()
 	if err := l.cluster.Start(ctx, stack.Crossplane); err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	var requests []stack.Request
-	written := map[meter.Object]time.Time{}
+	last := began
 	err = l.wait(ctx, l.timeout(trees), "Crossplane to apply all that is composed", func(ctx context.Context) error {
 		more, next, err := l.cluster.RequestsSince(ctx, place)
 		if err != nil {
 			return err
 		}
 		requests, place = append(requests, more...), next
-		written = meter.FirstWrites(requests, meter.Crossplane, began, l.managedResources()...)
+		written := meter.FirstWrites(requests, meter.Crossplane, began, l.managedResources()...)
 		if want := trees * l.composed; len(written) < want {
 			return fmt.Errorf("it has applied %d of %d", len(written), want)
 		}
+		last = slices.MaxFunc(slices.Collect(maps.Values(written)), time.Time.Compare)
 
 		return nil
 	})
-	if err != nil {
-		return 0, 0, err
-	}
-	first, last := began, began
-	for _, at := range written {
-		if first.Equal(began) || at.Before(first) {
-			first = at
-		}
-		if at.After(last) {
-			last = at
-		}
-	}
-	l.Say("Crossplane has reconciled %d XRs %.1f s after a restart, %.1f s after the first", trees, last.Sub(began).Seconds(), last.Sub(first).Seconds())
+	l.Say("Crossplane has reconciled %d XRs %.1f s after a restart", trees, last.Sub(began).Seconds())
 
-	return last.Sub(began).Seconds(), last.Sub(first).Seconds(), nil
+	return last.Sub(began).Seconds(), err
 }
 
 // wait waits for a condition that is expensive to check.

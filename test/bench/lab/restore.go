@@ -21,9 +21,6 @@ type Restore struct {
 	// the last request about an item.
 	Items   int     `json:"items"`
 	Seconds float64 `json:"seconds"`
-	// FirstPoll is the time in seconds from then until the phase changes. Velero polls the plugin
-	// for the first time in between.
-	FirstPoll float64 `json:"firstPoll"`
 	// Plugin and Velero count their requests during the items phase by kind of request.
 	Plugin map[string]int `json:"plugin"`
 	Velero map[string]int `json:"velero"`
@@ -86,7 +83,6 @@ func (l *Lab) limit(fast bool) error {
 
 // running is a restore with all items restored.
 type running struct {
-	name     string // The Restore.
 	record   *meter.Record
 	restored time.Time // The time of the answer to the last request about an item.
 	left     time.Time // The time of the next phase.
@@ -106,6 +102,11 @@ func (l *Lab) restore(ctx context.Context, trees int, how How) (_ *Restore, run 
 	}
 	if err := l.reset(ctx, how.Plugin, with...); err != nil {
 		return nil, nil, err
+	}
+	if !how.Live {
+		if err := l.scale(ctx, 0); err != nil {
+			return nil, nil, err
+		}
 	}
 	name := l.unique("restore")
 	if err := l.awaitBackup(ctx, backup); err != nil {
@@ -129,13 +130,7 @@ func (l *Lab) restore(ctx context.Context, trees int, how How) (_ *Restore, run 
 		return nil, nil, err
 	}
 
-	r, run, err := l.measureRestore(ctx, u, phases, record)
-	if err != nil {
-		return nil, nil, err
-	}
-	run.name = name
-
-	return r, run, nil
+	return l.measureRestore(ctx, u, phases, record)
 }
 
 // timeout returns a time that is far longer than a restore of that many trees takes.
@@ -170,12 +165,12 @@ func (l *Lab) measureRestore(ctx context.Context, u *unstructured.Unstructured, 
 	}
 	items, _, _ := unstructured.NestedInt64(u.Object, "status", "progress", "itemsRestored")
 	r := &Restore{
-		Items: int(items), Seconds: last.Sub(begun).Seconds(), FirstPoll: left.Sub(last).Seconds(),
+		Items: int(items), Seconds: last.Sub(begun).Seconds(),
 		Plugin: meter.Kinds(meter.Between(requests, meter.Plugin, begun, last)), Velero: meter.Kinds(meter.Between(requests, meter.Velero, begun, last)),
 		Peak: meter.Peak(meter.In(l.watch.Processes(), begun.Add(-time.Second), left)), VeleroPeak: velero,
 	}
-	l.Say("%d items restored in %.1f s, phase left %.1f s later; %d requests of Velero, %d of the plugin; %d MB, Velero itself %d MB",
-		r.Items, r.Seconds, r.FirstPoll, Calls(r.Velero), Calls(r.Plugin), r.Peak>>20, r.VeleroPeak>>20)
+	l.Say("%d items restored in %.1f s; %d requests of Velero, %d of the plugin; %d MB, Velero itself %d MB",
+		r.Items, r.Seconds, Calls(r.Velero), Calls(r.Plugin), r.Peak>>20, r.VeleroPeak>>20)
 
 	return r, &running{record: record, restored: last, left: left}, nil
 }
@@ -241,7 +236,7 @@ func (l *Lab) polls(ctx context.Context, trees int, run *running, n int) ([]Poll
 	}
 	var polls []Poll
 	for _, p := range ended[:n] {
-		asked := meter.Between(requests, meter.Plugin, p.Began, p.Ended)
+		asked := meter.Between(requests, meter.Plugin, p.Began.Add(-100*time.Millisecond), p.Ended) // It was seen a little after its start.
 		poll := Poll{Seconds: p.Ended.Sub(p.Began).Seconds(), Lists: meter.Lists(asked), Calls: meter.Kinds(asked), Peak: p.Peak}
 		if len(asked) > 0 {
 			poll.Asking = asked[len(asked)-1].Done.Sub(asked[0].At).Seconds()

@@ -17,12 +17,9 @@ func TestSourceOf(t *testing.T) {
 		same         bool
 	}{
 		"Source":  {reason: "Another plugin must be measured again.", file: "internal/xp/xp.go"},
-		"New":     {reason: "So is one of more files.", file: "hooks/hooks.go"},
 		"Module":  {reason: "And one of other libraries.", file: "go.mod"},
 		"Test":    {reason: "A test is no part of it.", file: "main_test.go", same: true},
-		"Docs":    {reason: "Nor is what is written about it.", file: "docs/a.md", same: true},
 		"Harness": {reason: "Nor is what measures it.", file: "test/drill/drill.go", same: true},
-		"Built":   {reason: "Nor is what was built.", file: "bin/x.go", same: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -25,27 +25,6 @@ func asked(agent string, seconds float64, verb, group, resource, name string) st
 	return stack.Request{UserAgent: agent, At: at(seconds), Done: at(seconds + 0.1), Verb: verb, Group: group, Resource: resource, Name: name, URI: "/" + resource}
 }
 
-func TestClientOf(t *testing.T) {
-	cases := map[string]struct {
-		reason string
-		agent  string
-		want   Client
-	}{
-		"Plugin":     {reason: "The plugin has a name of its own, which begins as Velero's does.", agent: plugin, want: Plugin},
-		"Server":     {reason: "Velero's server restores and backs up.", agent: server, want: Velero},
-		"CLI":        {reason: "Velero's command line client is how the benchmark asks, and no cost.", agent: "velero/v1.18.3 (linux/amd64)", want: Other},
-		"Crossplane": {reason: "Crossplane has to do with how fast XRs are released.", agent: crossplane, want: Crossplane},
-		"Kubectl":    {reason: "Others are others.", agent: "kubectl/v1.35.4", want: Other},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := ClientOf(stack.Request{UserAgent: tc.agent}); got != tc.want {
-				t.Errorf("%s\nwant %s, got %s", tc.reason, tc.want, got)
-			}
-		})
-	}
-}
-
 func TestLastItem(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
@@ -64,11 +43,6 @@ func TestLastItem(t *testing.T) {
 			requests: []stack.Request{asked(server, 3, "patch", "c.org", "buckets", "b"), asked(server, 4, "patch", "velero.io", "restores", "r")},
 			want:     at(3.1),
 		},
-		"Others": {
-			reason:   "Requests of other clients are not Velero's.",
-			requests: []stack.Request{asked(server, 3, "patch", "c.org", "buckets", "b"), asked(plugin, 4, "patch", "c.org", "buckets", "b")},
-			want:     at(3.1),
-		},
 		"Outside":  {reason: "Requests after the phase do not belong to it.", requests: []stack.Request{asked(server, 11, "patch", "c.org", "buckets", "b")}},
 		"Informer": {reason: "Lists and watches are how Velero gets ready.", requests: []stack.Request{asked(server, 3, "list", "c.org", "buckets", "")}},
 	}
@@ -82,24 +56,22 @@ func TestLastItem(t *testing.T) {
 }
 
 func TestLists(t *testing.T) {
-	paged := asked(plugin, 1, "list", "c.org", "buckets", "")
-	paged.URI += "?limit=500&continue=abc"
-	cases := map[string]struct {
-		reason   string
-		requests []stack.Request
-		want     int
-	}{
-		"None":  {reason: "A read of one object must not count as a list.", requests: []stack.Request{asked(plugin, 1, "get", "c.org", "buckets", "b")}},
-		"Most":  {reason: "The kind that is listed most counts.", requests: []stack.Request{asked(plugin, 1, "list", "c.org", "buckets", ""), asked(plugin, 1, "list", "c.org", "networks", ""), asked(plugin, 2, "list", "c.org", "buckets", "")}, want: 2},
-		"Pages": {reason: "A list in pages is one list.", requests: []stack.Request{asked(plugin, 1, "list", "c.org", "buckets", ""), paged}, want: 1},
-		"Group": {reason: "Kinds of two groups can have the same name.", requests: []stack.Request{asked(plugin, 1, "list", "c.org", "buckets", ""), asked(plugin, 1, "list", "d.org", "buckets", "")}, want: 1},
+	list := func(group, uri string) stack.Request {
+		return stack.Request{UserAgent: plugin, Verb: "list", Group: group, Resource: "buckets", URI: uri}
 	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := Lists(tc.requests); got != tc.want {
-				t.Errorf("%s\nwant %d, got %d", tc.reason, tc.want, got)
-			}
-		})
+	requests := []stack.Request{asked(plugin, 1, "get", "c.org", "buckets", "b"), list("c.org", "/"), list("d.org", "/"), list("c.org", "/?continue=a")}
+	if got := Lists(requests); got != 1 {
+		t.Errorf("A list in pages is one list, and kinds of two groups can have the same name: %d", got)
+	}
+	if got := Lists(append(requests, list("c.org", "/"))); got != 2 {
+		t.Errorf("The kind that is listed most counts: %d", got)
+	}
+	named := func(resource, name string) stack.Request { return asked(plugin, 1, "list", "d.org", resource, name) }
+	if got := Lists([]stack.Request{named("managedresourcedefinitions", "a"), named("managedresourcedefinitions", "b")}); got != 1 {
+		t.Errorf("Each kind of MR has a definition of its own: %d", got)
+	}
+	if got := Lists([]stack.Request{named("buckets", "a"), named("buckets", "b"), named("buckets", "c")}); got != 3 {
+		t.Errorf("A read of each object is no list of a kind: %d", got)
 	}
 }
 

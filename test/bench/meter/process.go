@@ -19,10 +19,6 @@ const (
 	scanEvery = 20 * time.Millisecond
 	// settling is how long a new process may still run its parent's program.
 	settling = time.Second
-
-	// ticks is the frequency of the kernel's clock in /proc on every architecture (USER_HZ, man 5
-	// proc).
-	ticks = 100
 )
 
 // A Process is a process that ran the program.
@@ -99,12 +95,7 @@ func (w *Watch) Processes() []Process {
 func (w *Watch) Ended(after time.Time) []Process {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var some []Process
-	for _, p := range w.ended {
-		if p.Began.After(after) {
-			some = append(some, p)
-		}
-	}
+	some := slices.DeleteFunc(slices.Clone(w.ended), func(p Process) bool { return !p.Began.After(after) })
 	slices.SortFunc(some, func(a, b Process) int { return a.Began.Compare(b.Began) })
 
 	return some
@@ -137,7 +128,7 @@ func (w *Watch) scan(now time.Time) {
 		if p := w.live[pid]; p != nil {
 			w.look(p, pid, now)
 		} else if now.Sub(first) < settling && w.runs(pid) {
-			p = &Process{Began: w.began(pid, now), Ended: now}
+			p = &Process{Began: first, Ended: now}
 			w.live[pid] = p
 			w.look(p, pid, now)
 		}
@@ -196,45 +187,6 @@ func peakIn(status []byte) int64 {
 	}
 
 	return 0
-}
-
-// began returns when a process was started. Its stat file has that in ticks since the machine's
-// start.
-func (w *Watch) began(pid int, now time.Time) time.Time {
-	stat, err := os.ReadFile(w.file(pid, "stat"))
-	if err != nil {
-		return now
-	}
-	uptime, err := os.ReadFile(filepath.Join(w.proc, "uptime"))
-	if err != nil {
-		return now
-	}
-	age, ok := ageIn(stat, uptime)
-	if !ok {
-		return now
-	}
-
-	return now.Add(-age)
-}
-
-// ageIn returns how long a process has run, by its stat file and the machine's uptime.
-func ageIn(stat, uptime []byte) (time.Duration, bool) {
-	const startTime = 19 // The 22nd field, counted from after the name, which may contain spaces and parentheses.
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	ups := bytes.Fields(uptime)
-	if len(fields) <= startTime || len(ups) == 0 {
-		return 0, false
-	}
-	started, err := strconv.ParseFloat(string(fields[startTime]), 64)
-	if err != nil {
-		return 0, false
-	}
-	up, err := strconv.ParseFloat(string(ups[0]), 64)
-	if err != nil {
-		return 0, false
-	}
-
-	return max(0, time.Duration((up-started/ticks)*float64(time.Second))), true
 }
 
 func (w *Watch) file(pid int, name string) string {

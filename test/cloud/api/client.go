@@ -44,27 +44,11 @@ func hasStatus(err error, status int) bool {
 // A Client of the cloud. Use NewClient.
 type Client struct {
 	url    string
-	http   *http.Client
 	caller Caller
 }
 
-// A ClientOption configures a Client.
-type ClientOption func(*Client)
-
-// WithHTTPClient sets the client for the calls. The default is http.DefaultClient.
-func WithHTTPClient(h *http.Client) ClientOption {
-	return func(c *Client) { c.http = h }
-}
-
 // NewClient returns a client of the cloud at the URL, such as http://127.0.0.1:9090.
-func NewClient(cloudURL string, o ...ClientOption) *Client {
-	c := &Client{url: strings.TrimRight(cloudURL, "/"), http: http.DefaultClient}
-	for _, fn := range o {
-		fn(c)
-	}
-
-	return c
-}
+func NewClient(cloudURL string) *Client { return &Client{url: strings.TrimRight(cloudURL, "/")} }
 
 // As returns a client whose calls name the caller.
 func (c *Client) As(caller Caller) *Client {
@@ -77,29 +61,23 @@ func (c *Client) As(caller Caller) *Client {
 // Create a resource. The caller chooses the ID of a Bucket, and must leave it empty for every other
 // kind.
 func (c *Client) Create(ctx context.Context, k Kind, id string, s Spec) (Resource, error) {
-	r := Resource{}
-	if err := c.do(ctx, http.MethodPost, kindPath(k), Resource{ID: id, Spec: s}, &r); err != nil {
-		return Resource{}, fmt.Errorf("cannot create %s %q in the cloud: %w", k, id, err)
-	}
-
-	return r, nil
+	return c.one(ctx, Create, http.MethodPost, kindPath(k), k, id, Resource{ID: id, Spec: s})
 }
 
 // Get a resource.
 func (c *Client) Get(ctx context.Context, k Kind, id string) (Resource, error) {
-	r := Resource{}
-	if err := c.do(ctx, http.MethodGet, idPath(k, id), nil, &r); err != nil {
-		return Resource{}, fmt.Errorf("cannot get %s %q from the cloud: %w", k, id, err)
-	}
-
-	return r, nil
+	return c.one(ctx, Read, http.MethodGet, idPath(k, id), k, id, nil)
 }
 
 // Update a resource. The spec replaces the one it has.
 func (c *Client) Update(ctx context.Context, k Kind, id string, s Spec) (Resource, error) {
+	return c.one(ctx, Update, http.MethodPut, idPath(k, id), k, id, Resource{Spec: s})
+}
+
+func (c *Client) one(ctx context.Context, op Op, method, path string, k Kind, id string, in any) (Resource, error) {
 	r := Resource{}
-	if err := c.do(ctx, http.MethodPut, idPath(k, id), Resource{Spec: s}, &r); err != nil {
-		return Resource{}, fmt.Errorf("cannot update %s %q in the cloud: %w", k, id, err)
+	if err := c.do(ctx, method, path, in, &r); err != nil {
+		return Resource{}, fmt.Errorf("cannot %s %s %q in the cloud: %w", op, k, id, err)
 	}
 
 	return r, nil
@@ -155,8 +133,11 @@ func (c *Client) Fail(ctx context.Context, f Fault) error {
 }
 
 // Recover removes every Fault. Stalled calls stay stalled.
-func (c *Client) Recover(ctx context.Context) error {
-	if err := c.do(ctx, http.MethodDelete, "/v1/faults", nil, nil); err != nil {
+func (c *Client) Recover(ctx context.Context) error { return c.RecoverBy(ctx, "") }
+
+// RecoverBy removes the faults whose By begins with the text.
+func (c *Client) RecoverBy(ctx context.Context, by string) error {
+	if err := c.do(ctx, http.MethodDelete, "/v1/faults?by="+url.QueryEscape(by), nil, nil); err != nil {
 		return fmt.Errorf("cannot make the cloud forget its faults: %w", err)
 	}
 
@@ -215,7 +196,7 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 		}
 	}
 
-	rsp, err := c.http.Do(req)
+	rsp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return fmt.Errorf("cannot reach the cloud: %w", err)
 	}

@@ -48,25 +48,10 @@ type Managed interface {
 type Connector struct {
 	cloud   *api.Client
 	cluster string
-	typer   runtime.ObjectTyper
+	typer   runtime.ObjectTyper // Knows the kinds of objects.
 	mode    Mode
 	tracker *tracker
 	secrets secrets
-}
-
-// NewConnector returns a Connector whose calls name the cluster. The typer knows the kinds of
-// objects.
-func NewConnector(cloud *api.Client, cluster string, typer runtime.ObjectTyper) *Connector {
-	return &Connector{cloud: cloud, cluster: cluster, typer: typer, tracker: &tracker{}}
-}
-
-// In returns a Connector for a kind with a mode. Connectors don't share the resources that they
-// have created.
-func (c *Connector) In(mode Mode) *Connector {
-	in := *c
-	in.mode, in.tracker = mode, &tracker{}
-
-	return &in
 }
 
 // Connect returns a client for the managed resource.

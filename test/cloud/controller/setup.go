@@ -42,8 +42,6 @@ type Options struct {
 	Timeout time.Duration
 
 	Modes Modes
-
-	secrets secrets
 }
 
 // Setup adds a controller of the kind to the manager. The manager's scheme must have the kind.
@@ -58,7 +56,6 @@ func Setup(mgr ctrl.Manager, gvk schema.GroupVersionKind, o Options) error {
 		return fmt.Errorf("cannot reconcile %s: %T is not a managed resource of this provider", gvk.GroupKind(), obj)
 	}
 
-	o.secrets = secrets{reader: mgr.GetAPIReader(), writer: mgr.GetClient()}
 	name := managed.ControllerName(gvk.GroupKind().String())
 	recorder := mgr.GetEventRecorderFor(name) //nolint:staticcheck // crossplane-runtime v2.3 wraps this recorder.
 	r := newReconciler(mgr, gvk, ownsName(mg), event.NewAPIRecorder(recorder), o)
@@ -88,9 +85,10 @@ func newReconciler(mgr ctrl.Manager, gvk schema.GroupVersionKind, ownsName bool,
 	}
 
 	mode := o.Modes[gvk.GroupKind()]
-	connector := NewConnector(o.Cloud, o.ClusterName, mgr.GetScheme()).In(mode)
-
-	connector.secrets = o.secrets
+	connector := &Connector{
+		cloud: o.Cloud, cluster: o.ClusterName, typer: mgr.GetScheme(), mode: mode, tracker: &tracker{},
+		secrets: secrets{reader: mgr.GetAPIReader(), writer: mgr.GetClient()},
+	}
 
 	options := []managed.ReconcilerOption{
 		managed.WithTypedExternalConnector(connector),

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,7 +22,6 @@ const maxRequestBytes = 1 << 20
 // A Server is a cloud. New makes one.
 type Server struct {
 	mux           *http.ServeMux
-	now           func() time.Time
 	databaseDelay time.Duration
 
 	mu      sync.Mutex
@@ -33,34 +33,17 @@ type Server struct {
 	told      map[key]bool       // The resources whose connection was read.
 }
 
-// An Option configures a Server.
-type Option func(*Server)
-
-// WithDatabaseDelay sets how long a database takes to become available. By default it is available
-// at once.
-func WithDatabaseDelay(d time.Duration) Option {
-	return func(s *Server) { s.databaseDelay = d }
-}
-
-// WithClock sets the clock. The default is time.Now.
-func WithClock(now func() time.Time) Option {
-	return func(s *Server) { s.now = now }
-}
-
 // New returns a cloud that stores everything in the directory, with the resources stored there
-// before. Faults are not stored.
-func New(dir string, o ...Option) (*Server, error) {
-	s := &Server{mux: http.NewServeMux(), now: time.Now, release: make(chan struct{}), lingering: map[key]api.Caller{}, told: map[key]bool{}}
-	for _, fn := range o {
-		fn(s)
-	}
-
+// before, and whose databases become available after a delay. Faults are not stored.
+func New(dir string, databaseDelay time.Duration) (*Server, error) {
 	st, err := openStore(dir)
 	if err != nil {
 		return nil, err
 	}
 
-	s.store = st
+	s := &Server{
+		mux: http.NewServeMux(), databaseDelay: databaseDelay, store: st, release: make(chan struct{}), lingering: map[key]api.Caller{}, told: map[key]bool{},
+	}
 
 	s.mux.HandleFunc("POST /v1/{kinds}", s.forOne(api.Create, http.StatusCreated))
 	s.mux.HandleFunc("GET /v1/{kinds}/{id}", s.forOne(api.Read, http.StatusOK))
@@ -79,14 +62,6 @@ func New(dir string, o ...Option) (*Server, error) {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxRequestBytes)
 	s.mux.ServeHTTP(w, r)
-}
-
-// Close the journal.
-func (s *Server) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	return s.store.close()
 }
 
 // forOne handles a call for one resource. The call always leaves an entry in the journal.
@@ -146,7 +121,7 @@ type call struct {
 
 // do carries out a call and writes it to the journal. If the write fails, the call does nothing.
 func (s *Server) do(c call, success int) (api.Resource, error) {
-	now := s.now().UTC()
+	now := time.Now().UTC()
 	rec := record{Entry: api.Entry{Time: now, Op: c.op, Kind: c.kind, ID: c.id, Status: success, Caller: c.caller}}
 
 	after, refused := s.decide(c, now)
@@ -242,11 +217,28 @@ func seen(r api.Resource, now time.Time) api.Resource {
 	return r
 }
 
+// tellOnce removes the connection from an answer if the cloud returns it only until it was read, as
+// clouds do with the secret of an access key.
+func (s *Server) tellOnce(op api.Op, r api.Resource) api.Resource {
+	if r.Spec.Engine != api.EngineOnce || r.State != api.Available {
+		return r
+	}
+
+	k := key{r.Kind, r.ID}
+	if s.told[k] {
+		r.Connection = nil
+	}
+
+	s.told[k] = s.told[k] || op == api.Read
+
+	return r
+}
+
 func (s *Server) list(w http.ResponseWriter, _ *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	now := s.now()
+	now := time.Now()
 
 	rs := s.store.list()
 	for i := range rs {
@@ -304,10 +296,11 @@ func (s *Server) addFault(w http.ResponseWriter, r *http.Request) {
 	respond(w, http.StatusCreated, f)
 }
 
-func (s *Server) forgetFaults(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) forgetFaults(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.faults = nil
+	by := r.URL.Query().Get("by")
+	s.faults = slices.DeleteFunc(s.faults, func(f *fault) bool { return strings.HasPrefix(f.By, by) })
 	respond(w, http.StatusNoContent, nil)
 }
 
@@ -317,7 +310,7 @@ func (s *Server) releaseStalled(w http.ResponseWriter, _ *http.Request) {
 	close(s.release)
 	s.release = make(chan struct{})
 	for k, by := range s.lingering {
-		rec := record{Entry: api.Entry{Time: s.now().UTC(), Op: api.Delete, Kind: k.kind, ID: k.id, Status: http.StatusNoContent, Caller: by}}
+		rec := record{Entry: api.Entry{Time: time.Now().UTC(), Op: api.Delete, Kind: k.kind, ID: k.id, Status: http.StatusNoContent, Caller: by}}
 		if err := s.store.write(rec); err != nil {
 			respondError(w, err)
 			return

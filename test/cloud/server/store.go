@@ -183,14 +183,6 @@ func (s *store) entriesAfter(since int64, ops map[api.Op]bool) []api.Entry {
 	return es
 }
 
-func (s *store) close() error {
-	if err := s.file.Close(); err != nil {
-		return fmt.Errorf("cannot close the journal: %w", err)
-	}
-
-	return nil
-}
-
 func randomHex() string {
 	b := make([]byte, 6)
 	_, _ = rand.Read(b) // It never fails.

@@ -9,14 +9,13 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/ledger"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cmd/start"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/compat"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/marked"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
@@ -29,13 +28,9 @@ func main() {
 	)
 	missing := flag.Bool("missing", false, "Run only what has no result of the same versions, not what has one with an older plugin.")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, strings.FieldsFunc(*only, func(r rune) bool { return r == ',' || r == ' ' }), *missing)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	start.Main(func(ctx context.Context) error {
+		return run(ctx, strings.FieldsFunc(*only, func(r rune) bool { return r == ',' || r == ' ' }), *missing)
+	})
 }
 
 // run runs the cells and the pairs and writes their tables. It fails if one of the results is not
@@ -66,61 +61,50 @@ func run(ctx context.Context, only []string, missing bool) error {
 		}
 	}
 	path := filepath.Join(root, "docs", "compatibility.md")
+	r := compat.Runner{Ledger: kept, Source: source, Commit: commit, Out: os.Stderr, Play: compat.Play}
 	var failed []error
 	if len(minors) > 0 || len(only) == 0 {
 		cells, err := compat.Only(minors)
 		if err != nil {
 			return err
 		}
-		failed = append(failed, play(ctx, path, table[compat.Cell]{
-			wanted: cells, missing: missing, mark: "make compat", section: compat.Section,
-			Runner: compat.Runner[compat.Cell]{Ledger: kept, Source: source, Commit: commit, Out: os.Stderr, All: compat.Cells(), Play: compat.Play},
-		}))
+		r.All = compat.Cells()
+		failed = append(failed, play(ctx, path, r, cells, missing, "make compat", compat.Section))
 	}
 	if len(steps) > 0 || len(only) == 0 {
 		pairs, err := compat.OnlyPairs(steps)
 		if err != nil {
 			return err
 		}
-		all := append(compat.Pairs(), compat.Controls()...)
-		failed = append(failed, play(ctx, path, table[compat.Pair]{
-			wanted: pairs, missing: missing, mark: "make compat, pairs", section: compat.PairSection,
-			Runner: compat.Runner[compat.Pair]{Ledger: kept, Source: source, Commit: commit, Out: os.Stderr, All: all, Play: compat.PlayPair},
-		}))
+		r.All = append(compat.Pairs(), compat.Controls()...)
+		failed = append(failed, play(ctx, path, r, pairs, missing, "make compat, pairs", compat.PairSection))
 	}
 
 	return errors.Join(failed...)
 }
 
-// A table has the cases of one table of the documentation, and where and how to write it.
-type table[C compat.Case] struct {
-	compat.Runner[C]
+// A section makes a table of the documentation.
+type section func(results map[compat.Case]compat.Result, machine string, now time.Time) string
 
-	wanted  []C
-	missing bool
-	mark    string
-	section func(results map[C]compat.Result, machine string, now time.Time) string
-}
-
-// play runs the wanted cases and writes the table.
-func play[C compat.Case](ctx context.Context, path string, t table[C]) error {
-	if t.missing {
+// play runs the wanted cases, or those of them that are missing, and writes the table at the mark.
+func play(ctx context.Context, path string, r compat.Runner, wanted []compat.Case, missing bool, mark string, of section) error {
+	if missing {
 		var err error
-		if t.wanted, err = t.Missing(t.wanted); err != nil {
+		if wanted, err = r.Missing(wanted); err != nil {
 			return err
 		}
 	}
-	results, err := t.Run(ctx, t.wanted)
+	results, err := r.Run(ctx, wanted)
 	if err != nil {
 		return err
 	}
-	section := t.section(results, bench.Machine(), time.Now())
-	fmt.Print(section)
-	if err := write(path, t.mark, section); err != nil {
+	table := of(results, bench.Machine(), time.Now())
+	fmt.Print(table)
+	if err := write(path, mark, table); err != nil {
 		return err
 	}
 	var broken []string
-	for _, c := range t.wanted {
+	for _, c := range wanted {
 		if results[c].Failed != "" {
 			broken = append(broken, c.String())
 		}

@@ -10,23 +10,14 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cmd/start"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/externalname"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "externalname:", err)
-		os.Exit(1)
-	}
-}
+func main() { start.Main(run) }
 
 func run(ctx context.Context) error {
 	root, err := build.Root()

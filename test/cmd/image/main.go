@@ -7,25 +7,16 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cmd/start"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/image"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "image:", err)
-		os.Exit(1)
-	}
-}
+func main() { start.Main(run) }
 
 func run(ctx context.Context) error {
 	root, err := build.Root()

@@ -6,29 +6,19 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cmd/start"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/release"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "release:", err)
-		os.Exit(1)
-	}
-}
+func main() { start.Main(run) }
 
 func run(ctx context.Context) error {
 	root, err := build.Root()

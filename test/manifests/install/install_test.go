@@ -128,34 +128,27 @@ func read(t *testing.T, file string, into ...any) {
 	}
 }
 
-// added returns the Deployment that Velero installs, and the container that it adds for a plugin.
-func added(t *testing.T) (*appsv1.Deployment, corev1.Container) {
+// added returns the container that Velero adds to its Deployment for a plugin, with the name that
+// the examples have. Velero makes one of the image.
+func added(t *testing.T) corev1.Container {
 	t.Helper()
 	with := veleroinstall.Deployment("velero", veleroinstall.WithPlugins([]string{image})).Spec.Template.Spec.InitContainers
 	if len(with) != 1 {
 		t.Fatalf("Velero adds %d containers for a plugin", len(with))
 	}
-	with[0].ImagePullPolicy = ""
+	with[0].ImagePullPolicy, with[0].Name = "", plugin
 
-	return veleroinstall.Deployment("velero", veleroinstall.WithPlugins([]string{"velero/velero-plugin-for-aws:v1.14.0"})), named(with[0])
-}
-
-// named returns a container with the name that the examples have. Velero makes one of the image.
-func named(c corev1.Container) corev1.Container {
-	c.Name = plugin
-
-	return c
+	return with[0]
 }
 
 func TestHelm(t *testing.T) {
-	_, want := added(t)
 	var values helmValues
 	read(t, "helm-values.yaml", &values)
 
 	if len(values.InitContainers) != 2 {
 		t.Fatalf("the values have %d plugins, and not that of a provider and this one", len(values.InitContainers))
 	}
-	if diff := cmp.Diff(want, values.InitContainers[1]); diff != "" {
+	if diff := cmp.Diff(added(t), values.InitContainers[1]); diff != "" {
 		t.Errorf("-what Velero adds, +values:\n%s", diff)
 	}
 	if locations := values.Configuration.BackupStorageLocation; len(locations) != 1 || !locations[0].Default || locations[0].Bucket == "" {
@@ -173,7 +166,9 @@ func TestFlux(t *testing.T) {
 	read(t, "helm-values.yaml", &want)
 	read(t, "flux.yaml", &namespace, &repository, &release)
 
-	strict(t, release.Spec.Values.Raw, &values)
+	if err := yaml.UnmarshalStrict(release.Spec.Values.Raw, &values); err != nil {
+		t.Fatal(err)
+	}
 	if diff := cmp.Diff(want, values); diff != "" {
 		t.Errorf("-helm-values.yaml, +flux.yaml:\n%s", diff)
 	}
@@ -221,7 +216,7 @@ func TestOADP(t *testing.T) {
 }
 
 func TestKustomize(t *testing.T) {
-	deployment, want := added(t)
+	deployment, want := veleroinstall.Deployment("velero", veleroinstall.WithPlugins([]string{"velero/velero-plugin-for-aws:v1.14.0"})), added(t)
 	before := deployment.Spec.Template.Spec.InitContainers
 	base, err := json.Marshal(deployment)
 	if err != nil {
@@ -263,15 +258,5 @@ func TestKustomize(t *testing.T) {
 	// kustomize puts the container that a patch adds before those that there are.
 	if diff := cmp.Diff(append([]corev1.Container{want}, before...), got.Spec.Template.Spec.InitContainers); diff != "" {
 		t.Errorf("-want, +what kustomize built:\n%s", diff)
-	}
-}
-
-// strict decodes JSON. A field that the type lacks is an error.
-func strict(t *testing.T, raw []byte, into any) {
-	t.Helper()
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -1,7 +1,6 @@
 package monitoring
 
 import (
-	"bytes"
 	"encoding/json"
 	"path/filepath"
 	"slices"
@@ -10,8 +9,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/util/teststorage"
 	"github.com/vmware-tanzu/velero/pkg/metrics"
@@ -70,12 +67,7 @@ func names(t *testing.T) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
 	for _, text := range sampled(t) {
-		p := expfmt.NewTextParser(model.LegacyValidation)
-		families, err := p.TextToMetricFamilies(bytes.NewReader(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for name := range families {
+		for name := range families(t, text) {
 			found[name] = true
 		}
 	}

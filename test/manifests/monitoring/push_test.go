@@ -78,15 +78,19 @@ func newPod(t *testing.T, program string) *pod {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, script := range map[string]string{
-		"velero-plugin-for-crossplane": program, "curl": fmt.Sprintf("%s=1 exec %s \"$@\"", curl, self),
-	} {
-		if err := os.WriteFile(filepath.Join(p.dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil { //nolint:gosec // It has to be run.
+	scripts(t, p.dir, map[string]string{"velero-plugin-for-crossplane": program, "curl": fmt.Sprintf("%s=1 exec %s \"$@\"", curl, self)})
+
+	return p
+}
+
+// scripts writes programs for a shell.
+func scripts(t *testing.T, dir string, texts map[string]string) {
+	t.Helper()
+	for name, text := range texts {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil { //nolint:gosec // It has to be run.
 			t.Fatal(err)
 		}
 	}
-
-	return p
 }
 
 // run runs the script of a container. pushed reports whether the Pushgateway got its metrics.
@@ -122,7 +126,7 @@ func TestPush(t *testing.T) {
 		c := job.Spec.JobTemplate.Spec.Template.Spec.Containers[0]
 		for _, code := range []int{0, 1, 2, 3} {
 			t.Run(fmt.Sprintf("%s/%d", file, code), func(t *testing.T) {
-				p := newPod(t, fmt.Sprintf("echo \"$*\" >${0%%/*}/args\n[ %d -eq 1 ] || cat %s\nexit %d", code, sample(t, tc.sample), code))
+				p := newPod(t, fmt.Sprintf("echo \"$*\" >${0%%/*}/args\n[ %d -eq 1 ] || cat <<'END'\n%sEND\nexit %d", code, read(t, samples+tc.sample), code))
 				out, pushed, err := p.run(t, c)
 				if want := code == 0 || code == 3; pushed != want || (err == nil) != want {
 					t.Errorf("with code %d the Job must push and succeed: %v, but pushed: %v, and ended with %v: %s", code, want, pushed, err, out)
@@ -133,16 +137,6 @@ func TestPush(t *testing.T) {
 			})
 		}
 	}
-}
-
-func sample(t *testing.T, name string) string {
-	t.Helper()
-	path, err := filepath.Abs(samples + name)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return path
 }
 
 // TestDrill runs the check of a drill on what validate prints.
@@ -181,6 +175,52 @@ func TestDrill(t *testing.T) {
 			out, pushed, err := p.run(t, job.Spec.Template.Spec.Containers[0])
 			if pushed != tc.passes || (err == nil) != tc.passes {
 				t.Errorf("%s\nit pushes: %v, and ended with %v: %s", tc.reason, pushed, err, out)
+			}
+		})
+	}
+}
+
+// TestDownload runs the script that downloads the newest backup, with a program that prints the
+// backups as Velero's client does.
+func TestDownload(t *testing.T) {
+	const header = "NAME STATUS ERRORS WARNINGS CREATED EXPIRES STORAGE LOCATION QUEUE POSITION SELECTOR\n"
+	cases := map[string]struct {
+		reason  string
+		backups string
+		want    string
+	}{
+		"Newest": {
+			reason: "The newest one that is Completed counts, and not the first in the list.", want: "backup download nightly-20261120020000 --output /target/backup.tar.gz",
+			backups: "by-hand Completed 0 3 2026-11-19 13:00:00 +0000 UTC 29d default <none>\n" +
+				"nightly-20261121020000 InProgress 0 0 2026-11-21 02:00:00 +0000 UTC 29d default <none>\n" +
+				"nightly-20261120020000 Completed 0 0 2026-11-20 02:00:00 +0000 UTC 28d default <none>\n" +
+				"nightly-20261119020000 Completed 0 0 2026-11-19 02:00:00 +0000 UTC 27d default <none>\n",
+		},
+		"None": {reason: "Velero's client refuses an empty name.", want: "backup download  --output /target/backup.tar.gz"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var job batchv1.CronJob
+			if err := yaml.UnmarshalStrict(read(t, example+"backup.yaml"), &job); err != nil {
+				t.Fatal(err)
+			}
+			all := job.Spec.JobTemplate.Spec.Template.Spec.InitContainers
+			c := all[len(all)-1]
+			if !slices.Equal(c.Command, []string{"/target/busybox", "sh", "-c"}) {
+				t.Fatalf("the container runs %s", c.Command)
+			}
+			dir := t.TempDir()
+			scripts(t, dir, map[string]string{
+				"busybox": `exec "$@"`,
+				"velero":  fmt.Sprintf("echo \"$*\" >>%[1]s/args\n[ $2 = download ] || printf '%[2]s%[3]s'", dir, header, tc.backups),
+			})
+			script := strings.NewReplacer("/target/busybox", dir+"/busybox", "/velero ", dir+"/velero ").Replace(c.Args[0])
+			if out, err := exec.CommandContext(t.Context(), "sh", "-c", script).CombinedOutput(); err != nil {
+				t.Errorf("the script ended with %v: %s", err, out)
+			}
+			want := "backup get --selector velero.io/schedule-name=nightly\n" + tc.want + "\n"
+			if got := string(read(t, filepath.Join(dir, "args"))); got != want {
+				t.Errorf("%s\ngot %q, want %q", tc.reason, got, want)
 			}
 		})
 	}

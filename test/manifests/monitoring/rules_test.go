@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
@@ -59,6 +60,18 @@ func read(t *testing.T, file string) []byte {
 	return b
 }
 
+// families parses metrics.
+func families(t *testing.T, text []byte) map[string]*dto.MetricFamily {
+	t.Helper()
+	p := expfmt.NewTextParser(model.LegacyValidation)
+	found, err := p.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return found
+}
+
 // scrape stores metrics as Prometheus has them after a scrape at the time.
 func scrape(t *testing.T, at time.Time, text []byte) *teststorage.TestStorage {
 	t.Helper()
@@ -71,13 +84,8 @@ func scrape(t *testing.T, at time.Time, text []byte) *teststorage.TestStorage {
 // scrapeInto adds the metrics of a scrape.
 func scrapeInto(t *testing.T, store *teststorage.TestStorage, at time.Time, text []byte) {
 	t.Helper()
-	p := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := p.TextToMetricFamilies(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
 	appender := store.Appender(t.Context())
-	for name, family := range families {
+	for name, family := range families(t, text) {
 		for _, m := range family.GetMetric() {
 			b := labels.NewScratchBuilder(len(m.GetLabel()) + 1)
 			b.Add(model.MetricNameLabel, name)

@@ -12,6 +12,9 @@ import (
 // maxDepth is the maximum depth of an XR below the root of its tree.
 const maxDepth = 5
 
+// channels label the revisions of each Composition, from the oldest to the newest.
+var channels = []string{"stable", "next", "fast"}
+
 // platform adds what all XRs of a kind share. It does not count.
 func (g *generator) platform() {
 	left := g.remaining
@@ -28,12 +31,15 @@ func (g *generator) platform() {
 			c := g.add(composition, RolePlatform, "", fmt.Sprintf("%s-%d", k.Plural, n))
 			of := map[string]any{"apiVersion": k.GroupVersion().String(), "kind": k.Kind}
 			set(c, of, "spec", "compositeTypeRef")
-			r := g.add(revision, RolePlatform, "", fmt.Sprintf("%s-%d-abc", k.Plural, n))
-			set(r, of, "spec", "compositeTypeRef")
-			set(r, int64(n+1), "spec", "revision")
-			label(r, xp.LabelCompositionName, c.GetName())
-			addOwner(r, ownerOf(c.Unstructured, true))
-			g.compositions[k] = append(g.compositions[k], revised{c, r})
+			for m, channel := range channels {
+				r := g.add(revision, RolePlatform, "", fmt.Sprintf("%s-%d-%s", k.Plural, n, channel))
+				set(r, of, "spec", "compositeTypeRef")
+				set(r, int64(m+1), "spec", "revision")
+				label(r, xp.LabelCompositionName, c.GetName())
+				label(r, "channel", channel)
+				addOwner(r, ownerOf(c.Unstructured, true))
+				g.compositions[k] = append(g.compositions[k], revised{c, r})
+			}
 		}
 	}
 	g.config["cluster"] = g.add(config, RoleConfig, "", "default")
@@ -103,6 +109,9 @@ func (g *generator) xr(k Kind, at position) *Object {
 		other := pick(g, g.compositions[otherThan(k)]...).revision
 		set(xr, map[string]any{"name": other.GetName()}, at.path(k, "compositionRevisionRef")...)
 		xr.Unfollowed = append(xr.Unfollowed, xp.RefTo(other.Unstructured))
+	}
+	if g.chance(30) {
+		set(xr, map[string]any{"matchLabels": map[string]any{"channel": pick(g, channels...)}}, at.path(k, "compositionRevisionSelector")...)
 	}
 	g.userSettings(xr)
 	g.status(xr, map[string]any{"address": "a"})

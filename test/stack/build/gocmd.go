@@ -152,7 +152,7 @@ func goCommand(ctx context.Context, dir string, env []string, what string, args 
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
 		// With -json, "go mod download" prints its errors on stdout.
-		output := tail(stderr.String()+stdout.String(), 20)
+		output := Tail(stderr.String() + stdout.String())
 
 		return nil, fmt.Errorf("cannot build %s: go %s: %w\n%s", what, args[0], err, output)
 	}
@@ -160,8 +160,9 @@ func goCommand(ctx context.Context, dir string, env []string, what string, args 
 	return stdout.Bytes(), nil
 }
 
-func tail(s string, n int) string {
+// Tail returns the last lines of a text.
+func Tail(s string) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 
-	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+	return strings.Join(lines[max(0, len(lines)-20):], "\n")
 }

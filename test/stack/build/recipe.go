@@ -58,8 +58,8 @@ type Recipe struct {
 	OnDemand bool `json:"-"`
 }
 
-// Two clusters can't share a metrics address, and Velero, provider-nop, provider-helm and
-// Crossplane's RBAC manager have no flag for it.
+// Two clusters can't share a metrics address, and Velero, provider-helm and Crossplane's RBAC manager
+// have no flag for it.
 const noMetrics = "sigs.k8s.io/controller-runtime/pkg/metrics/server.DefaultBindAddress=0"
 
 func recipes() []Recipe {
@@ -94,10 +94,6 @@ func recipes() []Recipe {
 		kustomizeController(),
 		kubernetes("kube-apiserver", "-v1.30", kubernetesV130), kubernetes("kube-controller-manager", "-v1.30", kubernetesV130),
 		kubernetes("kube-apiserver", "-v1.37", kubernetesV137), kubernetes("kube-controller-manager", "-v1.37", kubernetesV137),
-		Recipe{
-			Name: "provider-nop", Module: "github.com/crossplane-contrib/provider-nop", Version: "v0.5.0", Package: "cmd/provider", Assets: "package/crds",
-			Ldflags: []string{noMetrics},
-		},
 		Recipe{
 			// The last version that Go 1.26 builds: v1.4.0 requires Go 1.27.
 			Name: "provider-kubernetes", Module: "github.com/crossplane-contrib/provider-kubernetes", Version: "v1.3.1", Package: "cmd/provider",

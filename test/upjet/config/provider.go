@@ -98,22 +98,20 @@ func misread() config.ExternalName {
 
 // Cluster returns the configuration of the cluster-scoped kinds.
 func Cluster(ctx context.Context) *config.Provider {
-	return configured(ctx, clusterGroup, func(r *config.Resource) { configure(r); renamed(r) })
+	return configured(ctx, clusterGroup, renamed)
 }
 
 // Namespaced returns the configuration of the namespaced kinds.
 func Namespaced(ctx context.Context) *config.Provider {
-	return configured(ctx, namespacedGroup, func(r *config.Resource) { configure(r); renamed(r) })
+	return configured(ctx, namespacedGroup, renamed)
 }
 
 // Before returns both configurations as they were before a volume had a second version.
 func Before(ctx context.Context) (cluster, namespaced *config.Provider) {
-	before := func(r *config.Resource) { configure(r); former(r) }
-
-	return configured(ctx, clusterGroup, before), configured(ctx, namespacedGroup, before)
+	return configured(ctx, clusterGroup, former), configured(ctx, namespacedGroup, former)
 }
 
-func configured(ctx context.Context, group string, configure config.ResourceConfiguratorFn) *config.Provider {
+func configured(ctx context.Context, group string, versions config.ResourceConfiguratorFn) *config.Provider {
 	var sdk []string
 	terraform, framework := cloud.New(), cloud.NewFramework(nil)
 	for name := range terraform.ResourcesMap {
@@ -129,7 +127,7 @@ func configured(ctx context.Context, group string, configure config.ResourceConf
 		config.WithTerraformPluginFrameworkIncludeList([]string{"cloud_record$"}),
 		config.WithBasePackages(config.BasePackages{APIVersion: []string{"v1beta1"}}),
 		config.WithFeaturesPackage(features),
-		config.WithDefaultResourceOptions(config.ResourceOption(configure)),
+		config.WithDefaultResourceOptions(func(r *config.Resource) { configure(r); versions(r) }),
 	)
 	p.ConfigureResources()
 

@@ -42,7 +42,8 @@ type DatabaseParameters struct {
 	SizeGB int `json:"sizeGB,omitempty"`
 
 	// PasswordSecretRef names the key of a Secret that has the password of the database. Where
-	// there is none the provider makes one, as upjet's does. +optional
+	// there is none the provider makes one, as upjet's does.
+	// +optional
 	PasswordSecretRef *SecretKey `json:"passwordSecretRef,omitempty"`
 }
 

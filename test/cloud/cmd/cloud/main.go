@@ -1,24 +1,16 @@
-// The cloud command serves a small cloud over HTTP, and stores it in a directory. See package
-// server.
+// The cloud command serves a small cloud over HTTP, and stores it in a directory, until it is
+// killed. See package server.
 package main
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"net/http"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/server"
-)
-
-const (
-	shutdownTimeout   = 5 * time.Second
-	readHeaderTimeout = 10 * time.Second
 )
 
 func main() {
@@ -27,46 +19,21 @@ func main() {
 	delay := flag.Duration("database-delay", 3*time.Second, "How long a database takes to become available.")
 
 	flag.Parse()
-
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-
-	if err := run(ctx, *address, *dir, *delay); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1) //nolint:gocritic // There is nothing left to stop.
-	}
+	fmt.Fprintln(os.Stderr, serve(*address, *dir, *delay))
+	os.Exit(1)
 }
 
-// run the cloud until the context is done.
-func run(ctx context.Context, address, dir string, delay time.Duration) (err error) {
+func serve(address, dir string, delay time.Duration) error {
 	if dir == "" {
 		return errors.New("cannot start the cloud: it needs a directory; set --dir")
 	}
 
-	s, err := server.New(dir, server.WithDatabaseDelay(delay))
+	s, err := server.New(dir, delay)
 	if err != nil {
 		return fmt.Errorf("cannot start the cloud: %w", err)
 	}
 
-	defer func() { err = errors.Join(err, s.Close()) }()
+	h := &http.Server{Addr: address, Handler: s, ReadHeaderTimeout: 10 * time.Second}
 
-	h := &http.Server{Addr: address, Handler: s, ReadHeaderTimeout: readHeaderTimeout}
-	failed := make(chan error, 1)
-
-	go func() { failed <- h.ListenAndServe() }()
-
-	select {
-	case err := <-failed:
-		return fmt.Errorf("cannot serve the cloud: %w", err)
-	case <-ctx.Done():
-	}
-
-	timeout, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
-	defer cancel()
-
-	if err := h.Shutdown(timeout); err != nil {
-		return fmt.Errorf("cannot stop the cloud: %w", err)
-	}
-
-	return nil
+	return fmt.Errorf("cannot serve the cloud: %w", h.ListenAndServe())
 }

@@ -8,9 +8,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -146,13 +149,19 @@ func waitForKinds(ctx context.Context, cfg *rest.Config, gvs []schema.GroupVersi
 		ready := false
 
 		for _, gv := range gvs {
-			gvks, err := controller.Served(d, gv)
-			if err != nil {
-				return false, err
+			l, err := d.ServerResourcesForGroupVersion(gv.String())
+			if err != nil && !apierrors.IsNotFound(err) { // A Crossplane v1 cluster need not have the namespaced kinds.
+				return false, fmt.Errorf("cannot discover the resources of %s: %w", gv, err)
 			}
 
-			served = append(served, gvks...)
-			ready = ready || len(gvks) == len(api.Kinds())
+			before := len(served)
+			for _, k := range api.Kinds() {
+				if l != nil && slices.ContainsFunc(l.APIResources, func(r metav1.APIResource) bool { return r.Kind == string(k) }) {
+					served = append(served, gv.WithKind(string(k)))
+				}
+			}
+
+			ready = ready || len(served)-before == len(api.Kinds())
 		}
 
 		if !ready {

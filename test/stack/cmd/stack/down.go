@@ -4,33 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"syscall"
 	"time"
-
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
 // down ends the owner of a stack and waits until its process has ended.
 func down(ctx context.Context, dir, name string) error {
-	pid, err := owner(dir)
-	if err != nil {
-		return err
-	}
-	if pid != 0 {
-		if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
-			return fmt.Errorf("cannot end process %d, the owner of stack %s: %w", pid, name, err)
+	if conn, err := dial(ctx, dir); err == nil {
+		_, err := fmt.Fprintln(conn, end)
+		err = errors.Join(err, conn.SetReadDeadline(time.Now().Add(time.Minute)))
+		if err == nil {
+			_, err = io.ReadAll(conn)
 		}
-		err := stack.Wait(ctx, time.Minute, "the end of stack "+name, func(context.Context) error {
-			pid, err := owner(dir)
-			if err == nil && pid != 0 {
-				err = fmt.Errorf("process %d owns it", pid)
-			}
-
-			return err
-		})
-		if err != nil {
-			return err
+		if err := errors.Join(err, conn.Close()); err != nil {
+			return fmt.Errorf("cannot end the owner of stack %s: %w", name, err)
 		}
 	}
 	// A stack that was killed could not remove its files.

@@ -42,7 +42,6 @@ type settings struct {
 	clusters   string
 	crossplane string
 	plugin     bool
-	nop        bool
 	foreground bool
 }
 
@@ -53,7 +52,6 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&s.clusters, "clusters", "source", "names of the clusters, with commas between them")
 	flags.StringVar(&s.crossplane, "crossplane", "v2", "version of Crossplane: v2, v2.0, v2.4, v1.20 or none")
 	flags.BoolVar(&s.plugin, "plugin", true, "give Velero the plugin of this repository")
-	flags.BoolVar(&s.nop, "provider-nop", false, "run provider-nop in the first cluster")
 	flags.BoolVar(&s.foreground, "foreground", false, "stay in the foreground; the stack ends with the command")
 	flags.Usage = func() {
 		_, _ = fmt.Fprint(flags.Output(), usage)
@@ -109,8 +107,8 @@ func (s settings) options() ([]stack.Options, error) {
 		return nil, fmt.Errorf("cannot run Crossplane %q: choose v2, v2.0, v2.1, v2.2, v2.4, v1.20 or none", s.crossplane)
 	}
 	var all []stack.Options
-	for i, name := range strings.Split(s.clusters, ",") {
-		all = append(all, stack.Options{Name: name, Crossplane: version, Plugin: s.plugin, NopProvider: s.nop && i == 0})
+	for name := range strings.SplitSeq(s.clusters, ",") {
+		all = append(all, stack.Options{Name: name, Crossplane: version, Plugin: s.plugin})
 	}
 
 	return all, nil

@@ -1,14 +1,15 @@
 package main
 
 import (
+	"bufio"
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
-	"syscall"
 )
 
 var nameRE = regexp.MustCompile(`^[a-z0-9][-a-z0-9]*$`)
@@ -33,64 +34,73 @@ func stateDir(name string) (string, error) {
 func runDir(dir string) string      { return filepath.Join(dir, "host") }
 func outputFile(dir string) string  { return filepath.Join(dir, "up.log") }
 func summaryFile(dir string) string { return filepath.Join(dir, "summary") }
-func lockFile(dir string) string    { return filepath.Join(dir, "lock") }
+
+// socketFile is where the owner of a stack listens. A request is a line: the path of a plugin, or
+// end. The answer is the error, or nothing, when it is done.
+func socketFile(dir string) string { return filepath.Join(dir, "socket") }
+
+// end is the request to destroy the stack.
+const end = "end"
 
 var errRunning = errors.New("it is running")
 
-// own makes this process the owner of a stack: it holds the lock until it ends, and the lock's file
-// has its process ID. The ID counts only while the lock is held, so it can't be that of a later
-// process.
-func own(dir string) (release func(), err error) {
-	f, err := lock(dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := errors.Join(f.Truncate(0), write(f, strconv.Itoa(os.Getpid()))); err != nil {
-		return nil, errors.Join(fmt.Errorf("cannot write the owner of the stack: %w", err), f.Close())
-	}
-
-	return func() { _ = f.Close() }, nil
+// dial connects to the owner of a stack. It fails if there is none.
+func dial(ctx context.Context, dir string) (net.Conn, error) {
+	return (&net.Dialer{}).DialContext(ctx, "unix", socketFile(dir))
 }
 
-// owner returns the process ID of the owner of a stack, or 0 if it has none.
-func owner(dir string) (int, error) {
-	f, err := lock(dir)
-	if err == nil {
-		return 0, f.Close()
+// own makes this process the owner of a stack, until it ends.
+func own(ctx context.Context, dir string) (net.Listener, error) {
+	if conn, err := dial(ctx, dir); err == nil {
+		return nil, errors.Join(errRunning, conn.Close())
 	}
-	if !errors.Is(err, errRunning) {
-		return 0, err
+	if err := os.RemoveAll(socketFile(dir)); err != nil { // An owner that was killed has left it.
+		return nil, fmt.Errorf("cannot remove the socket of an earlier stack: %w", err)
 	}
-	b, err := os.ReadFile(lockFile(dir))
+	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", socketFile(dir))
 	if err != nil {
-		return 0, fmt.Errorf("cannot read the owner of the stack: %w", err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
-	if err != nil {
-		return 0, fmt.Errorf("cannot read the owner of the stack in %s: %w", lockFile(dir), err)
+		return nil, fmt.Errorf("cannot listen: %w", err)
 	}
 
-	return pid, nil
+	return l, nil
 }
 
-func lock(dir string) (*os.File, error) {
-	f, err := os.OpenFile(lockFile(dir), os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("cannot open the lock of the stack: %w", err)
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			err = errRunning
+// A request is the path of a plugin that Velero shall use, and where the answer goes.
+type request struct {
+	path   string
+	answer net.Conn
+}
+
+// accept returns the requests for another plugin. It calls stop for a request to end.
+func accept(l net.Listener, stop func()) <-chan request {
+	requests := make(chan request)
+	go func() {
+		var open []net.Conn // What nothing refers to is closed.
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			line, err := bufio.NewReader(conn).ReadString('\n')
+			switch line = strings.TrimSpace(line); {
+			case err != nil:
+				_ = conn.Close() // Who asks for nothing gets no answer.
+			case line == end:
+				open = append(open, conn) //nolint:staticcheck // The end of the process closes it.
+				stop()
+			default:
+				requests <- request{line, conn}
+			}
 		}
+	}()
 
-		return nil, errors.Join(fmt.Errorf("cannot lock the stack: %w", err), f.Close())
-	}
-
-	return f, nil
+	return requests
 }
 
-func write(f *os.File, s string) error {
-	_, err := f.WriteString(s)
-
-	return err
+// do gives Velero the plugin with use, and answers.
+func (r request) do(use func(path string) error) {
+	if err := use(r.path); err != nil {
+		_, _ = fmt.Fprint(r.answer, err)
+	}
+	_ = r.answer.Close() // A caller that has ended needs no answer.
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"strings"
 	"syscall"
 	"time"
@@ -18,11 +17,14 @@ import (
 
 // foreground owns a stack until a signal ends it.
 func foreground(ctx context.Context, dir string, s settings) error {
-	release, err := own(dir)
+	l, err := own(ctx, dir)
 	if err != nil {
 		return fmt.Errorf("cannot start stack %s: %w", s.name, err)
 	}
-	defer release()
+	defer l.Close() //nolint:errcheck // The process ends next.
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	requests := accept(l, stop)
 	if err := errors.Join(os.RemoveAll(runDir(dir)), os.RemoveAll(summaryFile(dir))); err != nil {
 		return fmt.Errorf("cannot remove what an earlier stack %s left: %w", s.name, err)
 	}
@@ -38,25 +40,21 @@ func foreground(ctx context.Context, dir string, s settings) error {
 	if err != nil {
 		return err
 	}
-	err = serve(ctx, dir, host, s.name, options)
+	err = serve(ctx, dir, host, s.name, options, requests)
 
 	return errors.Join(err, host.Close(), os.RemoveAll(runDir(dir)), os.RemoveAll(summaryFile(dir)))
 }
 
 // serve starts the clusters one after the other, writes the summary of how to use them, starts
 // processes again that have ended, and exchanges the plugin.
-func serve(ctx context.Context, dir string, host *stack.Host, name string, options []stack.Options) error {
-	exchanges := make(chan os.Signal, 1)
-	signal.Notify(exchanges, exchangeSignal)
-	defer signal.Stop(exchanges)
+func serve(ctx context.Context, dir string, host *stack.Host, name string, options []stack.Options, requests <-chan request) error {
 	var clusters []*stack.Cluster
-	parts := []part{host}
 	for _, o := range options {
 		c, err := stack.NewCluster(ctx, host, o)
 		if err != nil {
 			return err
 		}
-		clusters, parts = append(clusters, c), append(parts, c)
+		clusters = append(clusters, c)
 	}
 	text, err := summary(dir, host, name, clusters)
 	if err != nil {
@@ -78,20 +76,32 @@ func serve(ctx context.Context, dir string, host *stack.Host, name string, optio
 
 		return nil
 	}
-	keep := keeper{out: os.Stderr}
-	look := time.NewTicker(time.Second)
+	look := time.NewTicker(reviveEvery)
 	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-exchanges:
-			if err := answer(dir, use); err != nil {
-				fmt.Fprintln(os.Stderr, err)
-			}
+		case r := <-requests:
+			r.do(use)
 		case <-look.C:
-			keep.look(ctx, time.Now(), parts...)
+			revive(ctx, &host.Components)
+			for _, c := range clusters {
+				revive(ctx, &c.Components)
+			}
 		}
+	}
+}
+
+// reviveEvery is the time between two looks whether a component has ended.
+const reviveEvery = 5 * time.Second
+
+// revive starts components again that have ended, as a kubelet would: who kills Velero, or gives it a
+// plugin with which it does not start, keeps the clusters, the cloud and the logs.
+func revive(ctx context.Context, c *stack.Components) {
+	if ended := c.Err(); ended != nil {
+		names, err := c.Revive(ctx)
+		_, _ = fmt.Fprintln(os.Stderr, errors.Join(ended, err), "\nstarted again:", names)
 	}
 }
 
@@ -117,12 +127,8 @@ logs    %s; what has ended and was started again: %s
 // background runs the same command as another process, in the foreground of a new session, and
 // waits until the stack is ready.
 func background(ctx context.Context, dir string, args []string) error {
-	pid, err := owner(dir)
-	if err != nil {
-		return err
-	}
-	if pid != 0 {
-		return errors.New("cannot start the stack: it is running; end it with \"stack down\"")
+	if conn, err := dial(ctx, dir); err == nil {
+		return errors.Join(errors.New("cannot start the stack: it is running; end it with \"stack down\""), conn.Close())
 	}
 	self, err := os.Executable()
 	if err != nil {
