@@ -30,19 +30,17 @@ type reasons struct {
 	InGo map[string]map[string]string `json:"inGo"`
 	// Reasons say why no case needs the field.
 	Reasons map[string]map[string]string `json:"reasons"`
-	// Gaps say what could go wrong that no case shows.
-	Gaps map[string]map[string]string `json:"gaps"`
 }
 
 // A verdict is what a table says of fields that no manifest sets.
 type verdict struct {
 	title, pattern, text string
 	match                *regexp.Regexp
-	gap, set             bool
+	set                  bool
 	fields               int
 }
 
-// TestPage expects that each field is set, explained or a known gap, and that the page says so.
+// TestPage expects that each field is set or explained, and that the page says so.
 // go test ./fields -update writes the page.
 func TestPage(t *testing.T) {
 	all, err := Read(t.Context(), root)
@@ -103,21 +101,20 @@ func readReasons(t *testing.T) []*verdict {
 		t.Fatal(err)
 	}
 	var all []*verdict
-	add := func(of map[string]map[string]string, gap, set bool) {
+	add := func(of map[string]map[string]string, set bool) {
 		for titles, patterns := range of {
 			for title := range strings.SplitSeq(titles, ", ") {
 				for pattern, text := range patterns {
 					quoted := strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, `.*`)
 					all = append(all, &verdict{
-						title: title, pattern: pattern, text: text, gap: gap, set: set, match: regexp.MustCompile("^" + quoted + "$"),
+						title: title, pattern: pattern, text: text, set: set, match: regexp.MustCompile("^" + quoted + "$"),
 					})
 				}
 			}
 		}
 	}
-	add(r.Reasons, false, false)
-	add(r.Gaps, true, false)
-	add(r.InGo, false, true)
+	add(r.Reasons, false)
+	add(r.InGo, true)
 	slices.SortFunc(all, func(a, b *verdict) int { return strings.Compare(a.pattern, b.pattern) })
 	for _, v := range all {
 		if !v.set {
@@ -135,7 +132,7 @@ func readReasons(t *testing.T) []*verdict {
 }
 
 func page(all []*Table, of map[string]map[string]*verdict, verdicts []*verdict) string {
-	fields, set, gaps := 0, 0, 0
+	fields, set := 0, 0
 	for _, table := range all {
 		fields += len(table.Fields)
 		for field := range table.Fields {
@@ -145,10 +142,7 @@ func page(all []*Table, of map[string]map[string]*verdict, verdicts []*verdict) 
 		}
 	}
 	for _, v := range verdicts {
-		switch {
-		case v.gap:
-			gaps += v.fields
-		case v.set:
+		if v.set {
 			set += v.fields
 		}
 	}
@@ -159,29 +153,23 @@ This page lists each field of the APIs that a restore meets, and the cases of `+
 manifests that set it.
 `+"`cd test && go test ./fields -update`"+` writes it from the CRDs of the versions under test, the
 manifests, and [reasons.yaml](../../test/fields/reasons.yaml).
-Of %d fields, %d are set, %d have a reason why no test needs them, and %d are gaps.
-`, fields, set, fields-set-gaps, gaps)
-	s.WriteString("\n## Gaps\n\nA number is how many fields a pattern stands for.\n\n| kind | fields | what no test shows |\n| --- | --- | --- |\n")
-	for _, table := range all {
-		rows(&s, table, of[table.Title], "| "+table.Title+" ", func(v *verdict) bool { return v != nil && v.gap })
-	}
+Of %d fields, %d are set, and %d have a reason why no test needs them. A number says how many
+fields a pattern stands for.
+`, fields, set, fields-set)
 	for _, table := range all {
 		fmt.Fprintf(&s, "\n## %s\n\n| fields | set by, or why not |\n| --- | --- |\n", table.Title)
-		rows(&s, table, of[table.Title], "", func(v *verdict) bool { return v == nil || !v.gap })
+		rows(&s, table, of[table.Title])
 	}
 
 	return s.String()
 }
 
 // rows writes a row for all fields of which the same is to say.
-func rows(s *strings.Builder, table *Table, of map[string]*verdict, first string, wanted func(v *verdict) bool) {
+func rows(s *strings.Builder, table *Table, of map[string]*verdict) {
 	var texts []string
 	paths := map[string][]string{}
 	for _, field := range slices.Sorted(maps.Keys(table.Fields)) {
 		v, by := of[field], table.Set[field]
-		if !wanted(v) {
-			continue
-		}
 		text, path := "`"+strings.Join(by[:min(len(by), 3)], "`, `")+"`", "`"+field+"`"
 		if v != nil {
 			text = v.text
@@ -197,7 +185,7 @@ func rows(s *strings.Builder, table *Table, of map[string]*verdict, first string
 		}
 	}
 	for _, text := range texts {
-		fmt.Fprintf(s, "%s| %s | %s |\n", first, strings.Join(paths[text], ", "), text)
+		fmt.Fprintf(s, "| %s | %s |\n", strings.Join(paths[text], ", "), text)
 	}
 }
 
