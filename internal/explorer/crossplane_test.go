@@ -77,7 +77,8 @@ func (w *world) beginReconcile(s *state, i instance, emit func(step)) {
 
 // chooseRevision reports whether there is a revision to reconcile with. With the policy Manual it
 // is the named revision, whatever controls it. Otherwise it is the newest that the Composition
-// controls (composite/api.go, APIRevisionFetcher.Fetch; apis/apiextensions/v1, LatestRevision).
+// controls, with an explicit Automatic of those that the XR selects (composite/api.go,
+// APIRevisionFetcher.Fetch; apis/apiextensions/v1, LatestRevision).
 func (w *world) chooseRevision(s *state, i instance) bool {
 	o, n := &s.objects[i], nodeOf(i)
 	changed := s.revised != 0 && w.parent[s.revised-1] == n
@@ -88,7 +89,7 @@ func (w *world) chooseRevision(s *state, i instance) bool {
 	if s.taken.has(n) {
 		newest = 1
 	}
-	if changed {
+	if selects := o.policy == automatic && w.selecting.has(n); changed && !selects {
 		newest = 2
 	}
 	if newest != 0 && newest != o.revision {

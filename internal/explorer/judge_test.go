@@ -112,8 +112,11 @@ func (w *world) isSound(s *state) bool {
 func (w *world) isSoundXR(s *state, i instance) bool {
 	o := &s.objects[i]
 	own := unset
-	if w.manual.has(nodeOf(i)) {
+	switch {
+	case w.manual.has(nodeOf(i)):
 		own = manual
+	case w.selecting.has(nodeOf(i)):
+		own = automatic
 	}
 	if o.policy != own || own == manual && o.revision != 1 {
 		return false

@@ -100,12 +100,15 @@ func (w *world) bare(i instance, o *object) *unstructured.Unstructured {
 	if nodeOf(i) == 1 {
 		u.SetKind("Sub" + u.GetKind())
 	}
+	machinery := []string{"spec", "crossplane"}
+	if w.rules == v120 {
+		machinery = machinery[:1]
+	}
+	if w.selecting.has(nodeOf(i)) {
+		xptest.Field(map[string]any{"matchLabels": map[string]any{"channel": "1"}}, append(machinery, "compositionRevisionSelector")...)(u)
+	}
 	if o.revision != 0 {
-		path := []string{"spec", "crossplane", "compositionRevisionRef", "name"}
-		if w.rules == v120 {
-			path = []string{"spec", "compositionRevisionRef", "name"}
-		}
-		xptest.Field(revisionName(nodeOf(i), o.revision), path...)(u)
+		xptest.Field(revisionName(nodeOf(i), o.revision), append(machinery, "compositionRevisionRef", "name")...)(u)
 	} else {
 		xptest.NeverComposed()(u)
 	}
@@ -197,6 +200,12 @@ func uid(i instance, life uint8) types.UID { return types.UID(fmt.Sprint(i, "#",
 
 func revisionName(n node, revision uint8) string { return fmt.Sprint("composition-", n, "-", revision) }
 
+// revision returns a revision of the Composition of an XR, each of which is in a channel of its own.
+func (w *world) revision(n node, revision uint8) *unstructured.Unstructured {
+	return xptest.Revision(revisionName(n, revision), w.backup[original(n)],
+		xptest.Labelled("channel", strconv.Itoa(int(revision))), xptest.Field(int64(revision), "spec", "revision"))
+}
+
 // decode returns the model of a changed object, given its model before the change. It fails if the
 // change is not part of the model.
 func (w *world) decode(u *unstructured.Unstructured, was object) object {
@@ -243,8 +252,11 @@ func (w *world) backUp() {
 		} else {
 			o.revision, o.status = 1, w.gates[n] == gatedByStatus
 			o.paused = w.paused.has(n)
-			if w.manual.has(n) {
+			switch {
+			case w.manual.has(n):
 				o.policy = manual
+			case w.selecting.has(n):
+				o.policy = automatic
 			}
 			for _, c := range w.children(n) {
 				o.refs |= with(original(c))

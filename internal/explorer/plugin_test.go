@@ -163,10 +163,10 @@ func (w *world) observed(v *view) (snapshot *adoption.Snapshot, subjects []xp.Re
 	}
 	for n := range w.xrs {
 		if v.revisions.has(n) {
-			snapshot.Add(xptest.Revision(revisionName(n, 1), w.backup[original(n)]))
+			snapshot.Add(w.revision(n, 1))
 		}
 		if int(v.revised) > 0 && w.parent[v.revised-1] == n {
-			snapshot.Add(xptest.Revision(revisionName(n, 2), w.backup[original(n)]))
+			snapshot.Add(w.revision(n, 2))
 		}
 	}
 	if w.tenants != 0 {

@@ -239,7 +239,7 @@ func (w *world) orderItems() error {
 		}
 	}
 	for n := range w.xrs {
-		u := xptest.Revision(revisionName(n, 1), w.backup[original(n)])
+		u := w.revision(n, 1)
 		items[names(u)], objects[-1-n] = -1-n, u
 	}
 	kinds := kindsFn(func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {

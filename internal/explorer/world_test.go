@@ -77,6 +77,8 @@ type world struct {
 	publishes, removable set
 	// manual are the XRs that a user has pinned, paused those that a user has paused.
 	manual, paused set
+	// selecting are the XRs that follow a channel of revisions, which has none but that of the backup.
+	selecting set
 	// idle includes reconciles that change nothing.
 	idle bool
 	// fine separates the steps of Velero that are moments apart.
@@ -160,7 +162,7 @@ func (w *world) isRemoved(s *state, n node) bool {
 	}
 	top := int(s.revised) - 1
 
-	return w.isBelow(n, top) && !w.manual.has(w.parent[top]) && !w.paused.has(w.parent[top])
+	return w.isBelow(n, top) && !w.manual.has(w.parent[top]) && !w.paused.has(w.parent[top]) && !w.selecting.has(w.parent[top])
 }
 
 func (w *world) nameOf(i int) string {

@@ -47,6 +47,7 @@ var (
 	claimed      = variant{"claimed", func(w *world) { w.claimed = true }}
 	publishing   = variant{"publishing", func(w *world) { w.publishes = with(len(w.parent) - 1) }}
 	pinned       = variant{"pinned by a person", func(w *world) { w.manual = with(0) }}
+	inAChannel   = variant{"in a channel", func(w *world) { w.selecting = with(0) }}
 	pausedByUser = variant{"paused by a person", func(w *world) { w.paused = with(0) }}
 	readyFirst   = variant{"gated by Ready", func(w *world) { w.gates = [2]gate{gatedByReady, gatedByReady} }}
 	judgedUnheld = variant{"judged", func(w *world) { w.judged = true }}
@@ -60,7 +61,7 @@ var (
 func small() []*world {
 	var all []*world
 	for _, r := range []rules{v120, v23, after7627} {
-		all = append(all, flat(r).vary(), flat(r).vary(inMoments, inIdleness), flat(r).vary(publishing), flat(r).vary(pinned), flat(r).vary(pausedByUser),
+		all = append(all, flat(r).vary(), flat(r).vary(inMoments, inIdleness), flat(r).vary(publishing), flat(r).vary(pinned), flat(r).vary(inAChannel), flat(r).vary(pausedByUser),
 			flat(r).vary(readyFirst), flat(r).vary(statusFirst), flat(r).vary(judgedUnheld))
 	}
 
@@ -73,7 +74,7 @@ func small() []*world {
 func large() []*world {
 	var all []*world
 	for _, r := range []rules{v120, v23, after7627} {
-		all = append(all, nested(r).vary(pinned), nested(r).vary(pausedByUser), nested(r).vary(readyFirst), nested(r).vary(statusFirst), nested(r).vary(publishing),
+		all = append(all, nested(r).vary(pinned), nested(r).vary(inAChannel), nested(r).vary(pausedByUser), nested(r).vary(readyFirst), nested(r).vary(statusFirst), nested(r).vary(publishing),
 			nested(r).vary(inIdleness), nested(r).vary(inMoments), flat(r).vary(inMoments, inIdleness, publishing), flat(r).vary(inMoments, inIdleness, statusFirst))
 	}
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -150,6 +151,13 @@ func Load(dir, version string) (map[string]*Case, error) {
 	}
 
 	return all, nil
+}
+
+// Plain reports whether nobody does anything in the case but back up and restore, and all comes back.
+func (c *Case) Plain() bool {
+	acted := len(c.Theirs) + len(c.Made) + len(c.Before) + len(c.Restoring) + len(c.Restored) + len(c.Faults) + len(c.Tampered)
+
+	return acted == 0 && !c.Bare && !c.Unplugged && !c.Breaks && c.To == "" && reflect.ValueOf(c.Expect).IsZero()
 }
 
 // forget drops the steps that a version has others for: they would be mixed with those.

@@ -21,8 +21,12 @@ func TestCases(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		plain := 0
 		for name, c := range all {
 			used[name] = true
+			if c.Plain() {
+				plain++
+			}
 			files := slices.Clone(read)
 			for _, step := range slices.Concat(c.Theirs, c.Made, c.Before, c.Restoring, c.Restored) {
 				if n := setIn(step); n != 1 {
@@ -41,6 +45,9 @@ func TestCases(t *testing.T) {
 					t.Errorf("case %s does not use its file %s", name, file)
 				}
 			}
+		}
+		if few := 10; plain < few {
+			t.Errorf("the tests that draw from the plain cases of %s have only %d to draw from", version, plain)
 		}
 	}
 	entries, err := os.ReadDir(".")

@@ -3,15 +3,18 @@ package e2e
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -292,4 +295,34 @@ func is(u *unstructured.Unstructured, a *cases.Await) error {
 	}
 
 	return errors.Join(errs...)
+}
+
+// tamperWith makes the case's changes in its backup.
+func (s *suite) tamperWith(t *testing.T, w *world, backup *unstructured.Unstructured) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), w.Name+".tar.gz")
+	used := map[string]bool{}
+	rewrite(t, s.host.BackupFile(w.Name), file, func(content []byte) []byte {
+		u := &unstructured.Unstructured{}
+		must(t, json.Unmarshal(content, &u.Object))
+		for _, c := range w.Tampered {
+			if !of(drill.Name(u))(c.Of) {
+				continue
+			}
+			used[c.Of] = true
+			patch, err := jsonpatch.DecodePatch(c.JSON)
+			must(t, err)
+			content, err = patch.Apply(content)
+			must(t, err)
+		}
+
+		return content
+	})
+	for _, c := range w.Tampered {
+		if !used[c.Of] {
+			t.Fatalf("the backup of case %s has no %s", w.Name, c.Of)
+		}
+	}
+	items, _, _ := unstructured.NestedInt64(backup.Object, "status", "progress", "totalItems")
+	must(t, s.host.Upload(t.Context(), w.backup(), w.Name, int(items), file))
 }

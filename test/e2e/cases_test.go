@@ -3,11 +3,9 @@ package e2e
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,7 +13,6 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -78,9 +75,25 @@ func testCases(t *testing.T, clocks map[string]stack.Clocks, version stack.Versi
 // testLoaded tests cases of which the names match, or those of the flag.
 func (s *suite) testLoaded(t *testing.T, loaded map[string]*cases.Case, match string) {
 	t.Helper()
+	worlds := s.restorable(t, loaded, match)
+	for _, w := range worlds { // Velero restores one after the other, and then polls them all at once.
+		must(t, drill.Platform{}.StartRestore(t.Context(), s.target, w.Name, w.backup(), w.Restore...))
+	}
+	s.takeAll(t, "Restoring", worlds, func(w *world) []cases.Step { return w.Restoring })
+	s.each(t, "Ended", worlds, everyWorld, s.testEnded)
+	s.takeAll(t, "Restored", worlds, func(w *world) []cases.Step { return w.Restored })
+	s.judgeWorlds(t, worlds)
+	s.lookAgain(t, worlds)
+}
+
+func everyWorld(*world) bool { return true }
+
+// restorable makes the worlds, backs them up and loses them, restores the controls, and lets happen what
+// happens before the restores. It returns those that are backed up.
+func (s *suite) restorable(t *testing.T, loaded map[string]*cases.Case, match string) []*world {
+	t.Helper()
 	ctx := t.Context()
 	worlds := newWorlds(t, s.version, loaded, cmp.Or(*onlyCases, match))
-	all := func(*world) bool { return true }
 
 	s.source = s.platformOf(t, "source", worlds)
 	for _, w := range worlds {
@@ -110,17 +123,17 @@ func (s *suite) testLoaded(t *testing.T, loaded map[string]*cases.Case, match st
 	for _, w := range worlds {
 		s.failAll(t, w)
 	}
-	for _, w := range worlds { // Velero restores one after the other, and then polls them all at once.
-		must(t, drill.Platform{}.StartRestore(ctx, s.target, w.Name, w.backup(), w.Restore...))
-	}
-	s.takeAll(t, "Restoring", worlds, func(w *world) []cases.Step { return w.Restoring })
-	s.each(t, "Ended", worlds, all, s.testEnded)
-	s.takeAll(t, "Restored", worlds, func(w *world) []cases.Step { return w.Restored })
-	s.each(t, "Ready", worlds, all, s.awaitSettled)
+
+	return worlds
+}
+
+// judgeWorlds waits until restored worlds are settled, and judges each.
+func (s *suite) judgeWorlds(t *testing.T, worlds []*world) {
+	t.Helper()
+	s.each(t, "Ready", worlds, everyWorld, s.awaitSettled)
 	since := s.now(t)
-	s.each(t, "Judged", worlds, all, func(t *testing.T, w *world) { t.Helper(); s.testJudged(t, w, since) })
+	s.each(t, "Judged", worlds, everyWorld, func(t *testing.T, w *world) { t.Helper(); s.testJudged(t, w, since) })
 	t.Run("Validated", func(t *testing.T) { s.testWorldsValidated(t, worlds) })
-	s.lookAgain(t, worlds)
 }
 
 // takeAll takes steps of each world that has some, as a test.
@@ -285,36 +298,6 @@ func (s *suite) backUpWorld(t *testing.T, w *world, since int64) {
 	if len(w.Tampered) > 0 {
 		s.tamperWith(t, w, backup)
 	}
-}
-
-// tamperWith makes the case's changes in its backup.
-func (s *suite) tamperWith(t *testing.T, w *world, backup *unstructured.Unstructured) {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), w.Name+".tar.gz")
-	used := map[string]bool{}
-	rewrite(t, s.host.BackupFile(w.Name), file, func(content []byte) []byte {
-		u := &unstructured.Unstructured{}
-		must(t, json.Unmarshal(content, &u.Object))
-		for _, c := range w.Tampered {
-			if !of(drill.Name(u))(c.Of) {
-				continue
-			}
-			used[c.Of] = true
-			patch, err := jsonpatch.DecodePatch(c.JSON)
-			must(t, err)
-			content, err = patch.Apply(content)
-			must(t, err)
-		}
-
-		return content
-	})
-	for _, c := range w.Tampered {
-		if !used[c.Of] {
-			t.Fatalf("the backup of case %s has no %s", w.Name, c.Of)
-		}
-	}
-	items, _, _ := unstructured.NestedInt64(backup.Object, "status", "progress", "totalItems")
-	must(t, s.host.Upload(t.Context(), w.backup(), w.Name, int(items), file))
 }
 
 // isPhase reports whether a phase is one of those that are wanted, separated by |; Completed if none is.

@@ -32,7 +32,7 @@ func (s *suite) testKill(t *testing.T, n *tenant, k kill) {
 	n.forgotten = ""
 	w, remove := s.kill(t, n, k)
 	defer remove()
-	phase := s.awaitVerdict(t, n)
+	phase := s.awaitVerdict(t, n.Namespace)
 	t.Logf("%s was killed: %s. The restore is %s", k.victim, w.seen, phase)
 	if phase != "Completed" {
 		s.finish(t, n, k)
@@ -101,11 +101,11 @@ func (s *suite) awaitKill(t *testing.T, n *tenant, w *killWatch) {
 // awaitVerdict waits until a restore is Completed or has an error, and restarts each component that
 // dies of the kill, as a kubelet would. A user who sees an error need not wait until Velero stops
 // waiting for what is missing, by default four hours.
-func (s *suite) awaitVerdict(t *testing.T, n *tenant) (phase string) {
+func (s *suite) awaitVerdict(t *testing.T, restore string) (phase string) {
 	t.Helper()
 	for {
 		err := s.target.Wait(t.Context(), patience, "the end of the restore or an error of it", func(ctx context.Context) error {
-			r, err := get(ctx, s.target, veleroRestore, "velero", n.Namespace)
+			r, err := get(ctx, s.target, veleroRestore, "velero", restore)
 			if err != nil {
 				return err
 			}

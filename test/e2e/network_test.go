@@ -88,7 +88,7 @@ func (s *suite) testNetwork(t *testing.T, p *stack.Proxy, n *tenant, o faultyRes
 	p.Set(o.faults())
 	t.Cleanup(func() { p.Set(nil) })
 	must(t, n.StartRestore(ctx, s.target, n.Namespace, n.Namespace, "--item-operation-timeout", "1m"))
-	q := s.endure(t, p, n)
+	q := s.endure(t, p, n.Namespace)
 	s.wantInjected(t, o, q)
 	s.forgetUnpatched(t, n)
 	s.recover(t, p, n, o, q)
@@ -100,13 +100,13 @@ func (s *suite) testNetwork(t *testing.T, p *stack.Proxy, n *tenant, o faultyRes
 // endure waits until a restore has ended, which begins while calls fail. It restarts components
 // that end, as a kubelet does. When calls succeed again, it restarts a Velero server that can't
 // finish the restore.
-func (s *suite) endure(t *testing.T, p *stack.Proxy, n *tenant) *sequel {
+func (s *suite) endure(t *testing.T, p *stack.Proxy, restore string) *sequel {
 	t.Helper()
 	q := &sequel{}
 	failing := time.Now().Add(whileFailing)
 	for {
 		err := s.target.Wait(t.Context(), time.Until(failing), "the end of the restore", func(ctx context.Context) (err error) {
-			q.phase, err = ended(ctx, s.target, n.Namespace)
+			q.phase, err = ended(ctx, s.target, restore)
 
 			return err
 		})
