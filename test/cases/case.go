@@ -31,6 +31,8 @@ type Case struct {
 	Reason string `json:"reason"`
 	// Versions of Crossplane: v2, v1.20. Differs gives what is otherwise on one of them.
 	Versions []string                   `json:"versions"`
+	// Tier is "matrix" if only "make matrix" runs the case.
+	Tier string `json:"tier,omitempty"`
 	Differs  map[string]json.RawMessage `json:"differs,omitempty"`
 
 	// Count, Namespaces, Composed, Store, Drift and Kinds are those of a drill.Scene. Kinds are written as

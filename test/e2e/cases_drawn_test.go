@@ -48,7 +48,7 @@ func testDrawn(t *testing.T, version stack.Version, dir string, restore func(s *
 	}
 	t.Logf("cases: %v", names[:drawnCases])
 
-	s := newStageOf(t, stack.Options{Crossplane: version, Plugin: true, KubernetesProvider: true, UpjetProvider: true, Gate: true})
+	s := newCaseStage(t, version, nil)
 	worlds := s.restorable(t, loaded, "")
 	restore(s, t, worlds, draw)
 	for _, w := range worlds {

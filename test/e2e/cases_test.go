@@ -24,11 +24,11 @@ import (
 // onlyCases makes a run short while one works on a case.
 var onlyCases = flag.String("cases", "", "run only the cases whose names match this regular expression")
 
-// TestCasesV2 loses and restores every case in one pair of clusters, on Crossplane v2.
-func TestCasesV2(t *testing.T) { testCases(t, nil, stack.V2, "v2", "") }
+// TestCasesV2 loses and restores the cases of "make test" in one pair of clusters, on Crossplane v2.
+func TestCasesV2(t *testing.T) { testCases(t, stack.V2, "v2", "") }
 
 // TestCasesV1 does so on Crossplane v1.20, where trees begin with claims.
-func TestCasesV1(t *testing.T) { testCases(t, nil, stack.V1, "v1.20", "") }
+func TestCasesV1(t *testing.T) { testCases(t, stack.V1, "v1.20", "") }
 
 // A world is a case at work.
 type world struct {
@@ -60,16 +60,23 @@ type bystander struct {
 	state *state
 }
 
-// testCases runs the cases whose names match, by the clocks of the source's and the target's
-// components.
-func testCases(t *testing.T, clocks map[string]stack.Clocks, version stack.Version, dir, match string) {
+// testCases runs the cases of a tier, or those of the flag.
+func testCases(t *testing.T, version stack.Version, dir, tier string) {
 	t.Helper()
 	t.Parallel()
 	loaded, err := cases.Load("../cases", dir)
 	must(t, err)
+	maps.DeleteFunc(loaded, func(_ string, c *cases.Case) bool { return c.Tier != tier && *onlyCases == "" })
+	newCaseStage(t, version, nil).testLoaded(t, loaded, "")
+}
+
+// newCaseStage returns a suite for cases, by the clocks of the source's and the target's components.
+func newCaseStage(t *testing.T, version stack.Version, clocks map[string]stack.Clocks) *suite {
+	t.Helper()
 	s := newStageOf(t, stack.Options{Crossplane: version, Plugin: true, KubernetesProvider: true, UpjetProvider: true, Gate: true, Clocks: allOf(clocks)})
 	s.clocks = clocks
-	s.testLoaded(t, loaded, match)
+
+	return s
 }
 
 // testLoaded tests cases of which the names match, or those of the flag.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cases"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
@@ -42,7 +43,12 @@ func testClocks(t *testing.T, version stack.Version, match string) {
 			"Crossplane": {"target": {stack.Crossplane: ahead}},
 			"Provider":   {"target": {stack.CloudProvider: ahead}},
 		} {
-			t.Run(machine+direction, func(t *testing.T) { testCases(t, clocks, version, drill.Platform{Crossplane: version}.Dir(), match) })
+			t.Run(machine+direction, func(t *testing.T) {
+				t.Parallel()
+				loaded, err := cases.Load("../cases", drill.Platform{Crossplane: version}.Dir())
+				must(t, err)
+				newCaseStage(t, version, clocks).testLoaded(t, loaded, match)
+			})
 		}
 	}
 }

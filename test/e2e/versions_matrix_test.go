@@ -82,6 +82,10 @@ func TestMatrixAppliedFirst(t *testing.T) {
 	}, stack.V20, stack.V24)
 }
 
-func TestMatrixCasesV20(t *testing.T) { testCases(t, nil, stack.V20, "v2", "") }
+func TestMatrixCasesV2(t *testing.T) { testCases(t, stack.V2, "v2", "matrix") }
 
-func TestMatrixCasesV24(t *testing.T) { testCases(t, nil, stack.V24, "v2", "") }
+func TestMatrixCasesV1(t *testing.T) { testCases(t, stack.V1, "v1.20", "matrix") }
+
+func TestMatrixCasesV20(t *testing.T) { testCases(t, stack.V20, "v2", "") }
+
+func TestMatrixCasesV24(t *testing.T) { testCases(t, stack.V24, "v2", "") }
