@@ -57,7 +57,9 @@ func (k Key) TakeOver(live, item *unstructured.Unstructured, of Hold, labels map
 	set(p, after.Object["spec"], "spec")
 	metadata, _ := after.Object["metadata"].(map[string]any)
 	for _, field := range []string{"annotations", "labels", "finalizers"} {
-		set(p, metadata[field], "metadata", field)
+		if value := metadata[field]; value != nil { // An explicit null counts as taking them off.
+			set(p, value, "metadata", field)
+		}
 	}
 	set(p, k.mark(xp.RefTo(live), h), "metadata", "annotations", AnnotationHold)
 	for name, value := range labels {

@@ -70,6 +70,9 @@ func TestTakeOver(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
+	if metadata, _ := change.Patch["metadata"].(map[string]any); xp.Has(metadata, "finalizers") {
+		t.Error("a takeover must not touch finalizers if the backup has none")
+	}
 	composed := xptest.With(after, xptest.Refs(xptest.NamespacedMR("anew")))
 	if _, whole := key.IsBeingTakenOver(composed, backup); whole {
 		t.Error("an XR with other composed resources must not count as whole")
