@@ -151,6 +151,23 @@ func (s *suite) guard(t *testing.T, n *tenant, changes ...string) {
 	})
 }
 
+// guardBeforeXRD does so where nothing that is guarded is served yet: a kind that is shows when the
+// policy is enforced.
+func (s *suite) guardBeforeXRD(t *testing.T) {
+	t.Helper()
+	s.applyGuard(t, "[platform.example.org]", `[platform.example.org, ""]`, "[environments, xenvironments]", "[environments, xenvironments, podtemplates]")
+	admin := s.as(t, "argocd", "argocd-application-controller").Resource(schema.GroupVersionResource{Version: "v1", Resource: "podtemplates"})
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "PodTemplate", "metadata": map[string]any{"name": "probe"}}}
+	s.eventually(t, "the guard to be enforced", func(ctx context.Context) error {
+		_, err := admin.Namespace(metav1.NamespaceDefault).Create(ctx, u, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if apierrors.IsForbidden(err) && strings.Contains(err.Error(), guardName) {
+			return nil
+		}
+
+		return fmt.Errorf("a user can create: %w", err)
+	})
+}
+
 // unguard deletes the policy and its binding. It also works when the test has ended.
 func (s *suite) unguard(t *testing.T) {
 	t.Helper()
@@ -218,7 +235,7 @@ func (s *suite) testNewClusterBehindGuard(t *testing.T, n *tenant) {
 	must(t, err)
 	must(t, s.target.Apply(ctx, []byte(gitOps)))
 	s.makeNamespace(t, n.Namespace)
-	s.applyGuard(t) // Without an XRD nothing shows when it is enforced. That takes a second, and the XRD comes later.
+	s.guardBeforeXRD(t)
 	s.eventually(t, "the backup", func(ctx context.Context) error {
 		_, err := s.target.Velero(ctx, "backup", "get", n.Namespace)
 
