@@ -140,7 +140,9 @@ func (s *suite) restoreKilled(t *testing.T, worlds []*world, draw *rand.Rand) {
 // restoreFailing restores worlds while calls fail, until the last of them has ended.
 func (s *suite) restoreFailing(t *testing.T, worlds []*world, draw *rand.Rand) {
 	t.Helper()
-	o := faultyRestore{kinds: quick(), rate: 0.05, seed: draw.Uint64()}
+	o := faultyRestore{
+		kinds: quick(), rate: 0.05, spared: 10, seed: draw.Uint64(), programs: []string{plugin, string(s.version), stack.CloudProvider},
+	}
 	p := s.divert(t)
 	last := worlds[len(worlds)-1]
 	must(t, s.target.Wait(t.Context(), patience, "the backups", func(ctx context.Context) error {
