@@ -50,7 +50,7 @@ type Case struct {
 	Unplugged bool `json:"unplugged,omitempty"`
 	// Control means that the case is also restored by Velero alone, which must do damage.
 	Control bool `json:"control,omitempty"`
-	// Breaks means that a step stops a program that other cases need, so it is backed up after them.
+	// Breaks means that a step stops a program that other cases need, so it is backed up after them, by name.
 	Breaks bool `json:"breaks,omitempty"`
 	// Alone says why the case has no bystanders; "" if it has.
 	Alone string `json:"alone,omitempty"`

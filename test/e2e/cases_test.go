@@ -305,11 +305,6 @@ func (s *suite) backUpWorld(t *testing.T, w *world, since int64) {
 	if len(w.Tampered) > 0 {
 		s.tamperWith(t, w, backup)
 	}
-	for _, step := range w.Made { // The next world needs it.
-		if step.Stop != "" {
-			must(t, s.source.Restart(ctx, step.Stop))
-		}
-	}
 }
 
 // isPhase reports whether a phase is one of those that are wanted, separated by |; Completed if none is.
