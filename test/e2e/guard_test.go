@@ -155,9 +155,9 @@ func (s *suite) guard(t *testing.T, n *tenant, changes ...string) {
 // policy is enforced.
 func (s *suite) guardBeforeXRD(t *testing.T) {
 	t.Helper()
-	s.applyGuard(t, "[platform.example.org]", `[platform.example.org, ""]`, "[environments, xenvironments]", "[environments, xenvironments, podtemplates]")
-	admin := s.as(t, "argocd", "argocd-application-controller").Resource(schema.GroupVersionResource{Version: "v1", Resource: "podtemplates"})
-	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "PodTemplate", "metadata": map[string]any{"name": "probe"}}}
+	s.applyGuard(t, "[platform.example.org]", `[platform.example.org, ""]`, "[environments, xenvironments]", "[environments, xenvironments, resourcequotas]")
+	admin := s.as(t, "argocd", "argocd-application-controller").Resource(schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"})
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ResourceQuota", "metadata": map[string]any{"name": "probe"}}}
 	s.eventually(t, "the guard to be enforced", func(ctx context.Context) error {
 		_, err := admin.Namespace(metav1.NamespaceDefault).Create(ctx, u, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if apierrors.IsForbidden(err) && strings.Contains(err.Error(), guardName) {
