@@ -30,10 +30,10 @@ type Case struct {
 	// Reason says what is right, in one sentence.
 	Reason string `json:"reason"`
 	// Versions of Crossplane: v2, v1.20. Differs gives what is otherwise on one of them.
-	Versions []string                   `json:"versions"`
+	Versions []string `json:"versions"`
 	// Tier is "matrix" if only "make matrix" runs the case.
-	Tier string `json:"tier,omitempty"`
-	Differs  map[string]json.RawMessage `json:"differs,omitempty"`
+	Tier    string                     `json:"tier,omitempty"`
+	Differs map[string]json.RawMessage `json:"differs,omitempty"`
 
 	// Count, Namespaces, Composed, Store, Drift and Kinds are those of a drill.Scene. Kinds are written as
 	// Kind.version.group.

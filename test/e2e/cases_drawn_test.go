@@ -110,7 +110,8 @@ func (s *suite) restoreKilled(t *testing.T, worlds []*world, draw *rand.Rand) {
 		if a.Old != nil || a.New.GetLabels()["velero.io/restore-name"] == "" {
 			return
 		}
-		if created++; created == at {
+		created++
+		if created == at {
 			_, err := k.strike(ctx, s.target)
 			dead <- err
 		}

@@ -153,7 +153,7 @@ This page lists each field of the APIs that a restore meets, and the cases of `+
 manifests that set it.
 `+"`cd test && go test ./fields -update`"+` writes it from the CRDs of the versions under test, the
 manifests, and [reasons.yaml](../../test/fields/reasons.yaml).
-Of %d fields, %d are set, and %d have a reason why no test needs them. A number says how many
+Of %d fields, %d are set, and %d have a reason why no test needs them. A number shows how many
 fields a pattern stands for.
 `, fields, set, fields-set)
 	for _, table := range all {
