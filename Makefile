@@ -91,7 +91,7 @@ unit: ## Run the tests that need no stack, which takes minutes.
 
 .PHONY: needs
 needs:
-	@echo 'make test needs Go, git, 6 GB of memory and 20 GB of disk. On two cores it takes about half an hour,'
+	@echo 'make test needs Go, git, 6 GB of memory and 20 GB of disk. On two cores it takes about 20 minutes,'
 	@echo 'and the first time up to an hour more, to build the real stack. It needs no root, and listens on'
 	@echo 'the loopback address only. "make unit" takes minutes, and needs no stack.'
 
