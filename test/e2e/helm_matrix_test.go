@@ -102,8 +102,8 @@ func (s *suite) testInstalledAgain(t *testing.T, n *helmScene) {
 	anew := func(ctx context.Context) error {
 		now, err := n.installedIn(ctx, s.target)
 		for name, password := range n.before.Passwords {
-			if now.Passwords[name] == password {
-				err = errors.Join(err, fmt.Errorf("%s is what it was", name))
+			if is := now.Passwords[name]; is == "" || is == password {
+				err = errors.Join(err, fmt.Errorf("%s is not there, or what it was", name))
 			}
 		}
 
