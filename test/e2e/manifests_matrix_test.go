@@ -246,6 +246,8 @@ func (m *borrowed) own(value any, key string) any {
 		}
 		for group, to := range m.group {
 			switch {
+			case strings.HasSuffix(v, "."+to): // An XRD has it already.
+				return v
 			case v == group:
 				return to
 			case strings.HasPrefix(v, group+"/"):
