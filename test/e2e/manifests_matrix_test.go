@@ -82,7 +82,9 @@ func takeManifests(from, to, name, version string) error {
 	if platform, err = m.platform(platform); err != nil {
 		return err
 	}
-	instances = slices.DeleteFunc(instances, func(u *unstructured.Unstructured) bool { return !m.kinds[u.GetKind()] || m.renamed[u.GetName()] != "" })
+	instances = slices.DeleteFunc(instances, func(u *unstructured.Unstructured) bool {
+		return !m.kinds[u.GetKind()+"."+u.GroupVersionKind().Version] || m.renamed[u.GetName()] != ""
+	})
 	if len(instances) == 0 {
 		return fmt.Errorf("%w: it has no claim and no XR", errNotTaken)
 	}
@@ -156,7 +158,8 @@ func manifestsOf(dir string) ([]*unstructured.Unstructured, error) {
 type borrowed struct {
 	name           string
 	renamed, group map[string]string
-	kinds          map[string]bool
+	// kinds of XRs and claims, as Kind.version.
+	kinds map[string]bool
 }
 
 // platform returns what can be applied, or why the folder can't be taken.
@@ -179,8 +182,11 @@ func (m *borrowed) platform(objects []*unstructured.Unstructured) ([]*unstructur
 			m.group[group] = m.name + ".example.org"
 			u.SetName(strings.TrimSuffix(u.GetName(), group) + m.group[group]) // A Composition can have the name of an XRD.
 			for _, names := range []string{"names", "claimNames"} {
-				if kind, _, _ := unstructured.NestedString(spec, names, "kind"); kind != "" {
-					m.kinds[kind] = true
+				kind, _, _ := unstructured.NestedString(spec, names, "kind")
+				versions, _, _ := unstructured.NestedSlice(spec, "versions")
+				for _, v := range versions {
+					version, _ := v.(map[string]any)
+					m.kinds[fmt.Sprint(kind, ".", version["name"])] = true
 				}
 			}
 		case "Composition":
