@@ -144,6 +144,10 @@ func TestNextObservesFirst(t *testing.T) {
 			reason: "The external resource is back, so the settle time starts again.", want: "moving; found Bucket b",
 			snapshot: snapshot(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime), true))),
 		},
+		"SecondLook": {
+			reason: "A busy provider has not looked again yet, however long ago it was to.", want: "moving; waits: Bucket b AwaitingProvider",
+			snapshot: snapshot(xptest.With(off, xptest.Reconciled(), xptest.OfGeneration(1), xptest.Generation(2), settling(noon.Add(-settleTime), false))),
+		},
 		"Observed": {
 			reason: "The provider has observed the external resource.", want: "moving; release Bucket b",
 			snapshot: snapshot(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime), false))),
@@ -297,6 +301,36 @@ func settling(since time.Time, lost bool) xptest.Option {
 		h := must(HoldOf(u))
 		h.Settling, h.Lost = since.Format(time.RFC3339), lost
 		xp.Annotate(u, AnnotationHold, Unverified.mark(xp.RefTo(u), h))
+	}
+}
+
+// A second look counts only if the provider has reported it, which needs a new generation.
+func TestLookAgain(t *testing.T) {
+	mr := heldFor(xptest.MR("b", policies(`["Observe","Create"]`)), Hold{Observes: true}, unpaused(), xptest.Reconciled())
+	once, twice := []string{"Observe"}, []string{"Observe", "Observe"}
+	for name, tc := range map[string]struct {
+		reason string
+		mr     *unstructured.Unstructured
+		want   []string
+	}{
+		"First":        {reason: "The first look was reported.", mr: xptest.With(mr, xptest.OfGeneration(1), xptest.Generation(1)), want: twice},
+		"Again":        {reason: "Each look gets a generation.", mr: xptest.With(mr, policies(`["Observe","Observe"]`), xptest.OfGeneration(2), xptest.Generation(2)), want: once},
+		"NoGeneration": {reason: "An older provider reports no generation, so a change of the spec proves nothing.", mr: mr, want: once},
+	} {
+		plan := Next(snapshot(tc.mr), xp.RefTo(tc.mr))
+		got := xptest.Merge(tc.mr, plan.Patch)
+		if p, _ := xp.ManagementPolicies(got); !cmp.Equal(p, tc.want) || !xp.OnlyObserves(got) {
+			t.Errorf("%s: %s\ngot %q, want %q", name, tc.reason, p, tc.want)
+		}
+		looked := xptest.With(got, settling(noon.Add(-settleTime), false))
+		if c, ok := xp.ConditionOf(looked, xp.ConditionSynced); ok && c.Generation != 0 {
+			looked.SetGeneration(c.Generation + 1)
+			xptest.OfGeneration(c.Generation + 1)(looked)
+		}
+		released := xptest.Merge(looked, Next(snapshot(looked), xp.RefTo(looked)).Patch)
+		if p, _ := xp.ManagementPolicies(released); !cmp.Equal(p, []string{"Observe", "Create"}) {
+			t.Errorf("%s: after the second look it has %q, want its own policies", name, p)
+		}
 	}
 }
 

@@ -64,12 +64,23 @@ func (h *Hold) ownPolicies() string {
 	return `["` + strings.Join(h.Policies, `","`) + `"]`
 }
 
-// lookAgain returns the Change that marks whether the provider has found the external resource.
+// lookAgain returns the Change that marks whether the provider has found the external resource. It
+// gives the MR a new generation, which the provider reports after its next look: it writes the policy
+// Observe twice, or once again, which mean the same. Of a provider that reports no generation nothing
+// proves that look.
 func (s *Snapshot) lookAgain(u *unstructured.Unstructured, h *Hold, lost bool, step string) Change {
 	after := *h
 	after.Settling, after.Lost = s.now.UTC().Format(time.RFC3339), lost
+	change := s.rewriteMark(u, &after, step)
+	if c, _ := xp.ConditionOf(u, xp.ConditionSynced); c.Generation != 0 {
+		observe := []any{xp.PolicyObserve, xp.PolicyObserve}
+		if policies, _ := xp.ManagementPolicies(u); len(policies) > 1 {
+			observe = observe[:1]
+		}
+		set(change.Patch, observe, "spec", fieldPolicies)
+	}
 
-	return s.rewriteMark(u, &after, step)
+	return change
 }
 
 // rewriteMark returns the Change that writes another mark. It makes the provider reconcile the MR

@@ -123,11 +123,13 @@ func HasPolicies(mr *unstructured.Unstructured) bool {
 	return Has(mr.Object, "spec", "managementPolicies")
 }
 
-// OnlyObserves reports whether the provider of an MR changes no external resource.
+// OnlyObserves reports whether the provider of an MR changes no external resource. Providers read the
+// policies as a set, so Observe can be there more than once (crossplane-runtime
+// pkg/reconciler/managed/policies.go).
 func OnlyObserves(mr *unstructured.Unstructured) bool {
 	policies, _ := ManagementPolicies(mr)
 
-	return slices.Equal(policies, []string{PolicyObserve})
+	return slices.Equal(slices.Compact(policies), []string{PolicyObserve})
 }
 
 // MayWrite reports whether the provider of an MR does more than observe. With an empty list of

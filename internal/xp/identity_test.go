@@ -129,6 +129,7 @@ func TestManagementPolicies(t *testing.T) {
 		"None":      {"A kind without policies allows all actions.", `{"managementPolicies":null}`, want{Create: true}},
 		"All":       {"The default policy allows all actions.", `{"managementPolicies":["*"]}`, want{Policies: []string{"*"}, OK: true, Create: true}},
 		"Observe":   {"The policy allows only an observe.", `{"managementPolicies":["Observe"]}`, want{Policies: []string{"Observe"}, OK: true, Only: true}},
+		"Twice":     {"Policies are a set.", `{"managementPolicies":["Observe","Observe"]}`, want{Policies: []string{"Observe", "Observe"}, OK: true, Only: true}},
 		"Paused":    {"An empty list pauses the MR.", `{"managementPolicies":[]}`, want{Policies: []string{}, OK: true}},
 		"Update":    {"The policies allow an update, but no create.", `{"managementPolicies":["Observe","Update"]}`, want{Policies: []string{"Observe", "Update"}, OK: true}},
 		"Import":    {"A late initialization changes only the MR itself.", `{"managementPolicies":["Observe","LateInitialize"]}`, want{Policies: []string{"Observe", "LateInitialize"}, OK: true}},
