@@ -79,7 +79,7 @@ func takeManifests(from, to, name, version string) error {
 		return err
 	}
 	m := &borrowed{name: name, renamed: map[string]string{}, group: map[string]string{}, kinds: map[string]bool{}}
-	if platform, err = m.platform(platform); err != nil {
+	if platform, err = m.platform(firstStates(platform)); err != nil {
 		return err
 	}
 	instances = slices.DeleteFunc(instances, func(u *unstructured.Unstructured) bool {
@@ -88,13 +88,7 @@ func takeManifests(from, to, name, version string) error {
 	if len(instances) == 0 {
 		return fmt.Errorf("%w: it has no claim and no XR", errNotTaken)
 	}
-	seen := map[string]bool{} // A later state of an object is another file.
-	instances = slices.DeleteFunc(instances, func(u *unstructured.Unstructured) bool {
-		was := seen[u.GetKind()+u.GetName()]
-		seen[u.GetKind()+u.GetName()] = true
-
-		return was
-	})
+	instances = firstStates(instances)
 	m.rename(instances)
 
 	dir := filepath.Join(to, name)
@@ -130,6 +124,18 @@ func takeManifests(from, to, name, version string) error {
 	}
 
 	return nil
+}
+
+// firstStates returns objects without the later states of each, which are other files of its folder.
+func firstStates(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	seen := map[string]bool{}
+
+	return slices.DeleteFunc(objects, func(u *unstructured.Unstructured) bool {
+		was := seen[u.GetKind()+u.GetName()]
+		seen[u.GetKind()+u.GetName()] = true
+
+		return was
+	})
 }
 
 // manifestsOf returns the objects in the files of a folder, in the order of their names.
