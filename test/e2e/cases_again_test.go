@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -40,11 +42,20 @@ func (s *suite) testAgain(t *testing.T, w *world, since int64) {
 	if len(w.Expect.Held) == 0 {
 		must(t, w.scene.AwaitReads(ctx, s.target, s.cloud, since))
 	}
-	again, err := w.scene.Picture(ctx, s.target)
-	must(t, err)
+	err := s.soon(t, func(ctx context.Context) error {
+		again, err := w.scene.Picture(ctx, s.target)
+		if err != nil {
+			return err
+		}
+		if diff := cmp.Diff(withoutRevisions(w.after.picture), withoutRevisions(again), cmpopts.EquateEmpty()); diff != "" {
+			return fmt.Errorf("-before, +after:\n%s", diff)
+		}
+
+		return nil
+	})
 	s.wantCloud(t, w)
-	if diff := cmp.Diff(withoutRevisions(w.after.picture), withoutRevisions(again), cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("%s\nWhen Crossplane is restarted and Compositions are touched: -before, +after:\n%s", w.Reason, diff)
+	if err != nil {
+		t.Errorf("%s\nWhen Crossplane is restarted and Compositions are touched: %v", w.Reason, err)
 	}
 	s.wantBystander(t, w, since, true)
 }

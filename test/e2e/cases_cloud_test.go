@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -103,9 +104,9 @@ func (s *suite) followAll(t *testing.T, c *stack.Cluster, w *world, f *cases.Fol
 	}
 }
 
-// onlyObserves reports whether an MR's policies allow its provider nothing else.
+// onlyObserves reports whether an MR's policies, which are a set, allow its provider nothing else.
 func onlyObserves(u *unstructured.Unstructured) bool {
-	p := policies(u)
+	p := slices.Compact(policies(u))
 
 	return len(p) == 1 && p[0] == "Observe"
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -105,11 +106,20 @@ func (s *suite) testJudged(t *testing.T, w *world, since int64) {
 	if len(w.Expect.Held) == 0 {
 		must(t, w.scene.AwaitReads(ctx, s.target, s.cloud, since))
 	}
-	after, err := s.stateOf(ctx, s.target, w.scene)
-	must(t, err)
-	w.after = after
+	err := s.soon(t, func(ctx context.Context) error {
+		after, err := s.stateOf(ctx, s.target, w.scene)
+		if err != nil {
+			return err
+		}
+		w.after = after
+
+		return w.differs()
+	})
+	if w.after == nil {
+		must(t, err)
+	}
 	s.wantCloud(t, w)
-	if err := w.differs(); err != nil {
+	if err != nil {
 		t.Errorf("%s\n%v", w.Reason, err)
 		t.Log(aCode.FindAllString(drill.Problems(ctx, s.target, w.Name), -1))
 	}
@@ -118,6 +128,14 @@ func (s *suite) testJudged(t *testing.T, w *world, since int64) {
 	}
 	s.wantHeldAsSaid(t, w)
 	s.wantBystander(t, w, since, false)
+}
+
+// soon repeats a comparison until it finds no difference, and returns what it finds for a minute: between
+// two writes of a controller objects are never as before. The cloud's journal has what they did meanwhile.
+func (s *suite) soon(t *testing.T, compare func(ctx context.Context) error) error {
+	t.Helper()
+
+	return s.target.Wait(t.Context(), time.Minute, "objects to be as they are to be", compare)
 }
 
 const compositionLabel = "crossplane.io/composition-name"
@@ -303,14 +321,23 @@ func (s *suite) wantBystander(t *testing.T, w *world, since int64, drift bool) {
 	ctx := t.Context()
 	must(t, b.scene.AwaitReady(ctx, s.target))
 	must(t, b.scene.AwaitReads(ctx, s.target, s.cloud, since))
-	after, err := b.scene.Picture(ctx, s.target)
-	must(t, err)
-	before := b.state.picture
-	if drift {
-		before, after = withoutRevisions(before), withoutRevisions(after)
-	}
-	if diff := cmp.Diff(before, after, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("%s\nBystanders: -before, +after:\n%s", w.Reason, diff)
+	err := s.soon(t, func(ctx context.Context) error {
+		after, err := b.scene.Picture(ctx, s.target)
+		if err != nil {
+			return err
+		}
+		before := b.state.picture
+		if drift {
+			before, after = withoutRevisions(before), withoutRevisions(after)
+		}
+		if diff := cmp.Diff(before, after, cmpopts.EquateEmpty()); diff != "" {
+			return fmt.Errorf("-before, +after:\n%s", diff)
+		}
+
+		return nil
+	})
+	if err != nil {
+		t.Errorf("%s\nBystanders: %v", w.Reason, err)
 	}
 	changes, err := b.scene.Changes(ctx, s.cloud, b.state.ledger.Seq, b.state.ledger.External)
 	must(t, err)
@@ -322,10 +349,19 @@ func (s *suite) wantBystander(t *testing.T, w *world, since int64, drift bool) {
 // testWorldsValidated expects validate to report just what the cases say, and the damage by Velero
 // alone.
 func (s *suite) testWorldsValidated(t *testing.T, worlds []*world) {
-	v, r := s.judge(t)
-	if r.stderr != "" {
-		t.Errorf("validate wrote %s", r.stderr)
-	}
+	must(t, s.soon(t, func(context.Context) error {
+		v, r := s.judge(t)
+		if r.stderr != "" {
+			return fmt.Errorf("validate wrote %s", r.stderr)
+		}
+
+		return misreported(v, worlds)
+	}))
+}
+
+// misreported returns which problems validate reports beyond those of the cases, and which it does not.
+func misreported(v validation, worlds []*world) error {
+	var errs []error
 	reported := map[string]bool{}
 	for _, p := range v.Problems {
 		at := strings.TrimPrefix(strings.TrimPrefix(p.Object.Namespace+"/"+p.Object.Name, "/"), "others-")
@@ -339,7 +375,7 @@ func (s *suite) testWorldsValidated(t *testing.T, worlds []*world) {
 			}
 		}
 		if i < 0 || !slices.Contains(worlds[i].Expect.Reports, p.Code) {
-			t.Errorf("validate reports a problem that does not exist: %+v", p)
+			errs = append(errs, fmt.Errorf("validate reports a problem that does not exist: %+v", p))
 
 			continue
 		}
@@ -348,8 +384,10 @@ func (s *suite) testWorldsValidated(t *testing.T, worlds []*world) {
 	for _, w := range worlds {
 		for _, code := range w.Expect.Reports {
 			if !reported[w.Name+" "+code] {
-				t.Errorf("%s\nvalidate does not report %s of case %s", w.Reason, code, w.Name)
+				errs = append(errs, fmt.Errorf("%s\nvalidate does not report %s of case %s", w.Reason, code, w.Name))
 			}
 		}
 	}
+
+	return errors.Join(errs...)
 }

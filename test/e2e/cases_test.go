@@ -91,6 +91,9 @@ func (s *suite) testLoaded(t *testing.T, loaded map[string]*cases.Case, match st
 	s.takeAll(t, "Restored", worlds, func(w *world) []cases.Step { return w.Restored })
 	s.judgeWorlds(t, worlds)
 	s.lookAgain(t, worlds)
+	if len(s.failed) > 0 {
+		t.Logf("Failed: %v", s.failed) // In some hundreds of lines that passed they are hard to find.
+	}
 }
 
 func everyWorld(*world) bool { return true }
@@ -154,8 +157,8 @@ func (s *suite) each(t *testing.T, name string, worlds []*world, of func(w *worl
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
 		for _, w := range worlds {
-			if of(w) {
-				t.Run(w.Name, func(t *testing.T) { test(t, w) })
+			if of(w) && !t.Run(w.Name, func(t *testing.T) { test(t, w) }) {
+				s.failed = append(s.failed, name+"/"+w.Name)
 			}
 		}
 	})

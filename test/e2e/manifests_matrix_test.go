@@ -68,8 +68,14 @@ func testManifests(t *testing.T, version stack.Version, dir, program, module str
 
 var errNotTaken = errors.New("cannot be restored here")
 
+// neverReady are folders whose XRs Crossplane refuses to compose.
+var neverReady = []string{"invalid-composed", "namespaced-xr-no-cluster-scoped-resource"}
+
 // takeManifests makes a case of a folder: a platform of what is in setup, and the claims and XRs.
 func takeManifests(from, to, name, version string) error {
+	if slices.Contains(neverReady, filepath.Base(from)) {
+		return fmt.Errorf("%w: its XRs are never Ready", errNotTaken)
+	}
 	platform, err := manifestsOf(filepath.Join(from, "setup"))
 	if err != nil {
 		return err
@@ -96,7 +102,7 @@ func takeManifests(from, to, name, version string) error {
 		return fmt.Errorf("cannot make a case of %s: %w", from, err)
 	}
 	files := map[string]any{"case.yaml": map[string]any{
-		"reason": "The world of Crossplane's test " + filepath.Base(from) + " is as before.", "versions": []string{version}, "count": 1,
+		"reason": "The world of Crossplane's test " + filepath.Base(from) + " is as before.", "versions": []string{version}, "count": 1, "ownNames": m.clusterScoped,
 	}}
 	for file, objects := range map[string][]*unstructured.Unstructured{"platform.yaml": platform, "objects.yaml": instances} {
 		var all []string
@@ -109,6 +115,11 @@ func takeManifests(from, to, name, version string) error {
 		}
 		files[file] = strings.Join(all, "---\n")
 	}
+	text, _ := files["objects.yaml"].(string)
+	for _, u := range instances { // Bystanders have the names of the case, or others.
+		text = strings.ReplaceAll(text, m.renamed[u.GetName()], "${scene}"+strings.TrimPrefix(m.renamed[u.GetName()], name))
+	}
+	files["objects.yaml"] = text
 	for file, content := range files {
 		text, ok := content.(string)
 		if !ok {
@@ -166,6 +177,8 @@ type borrowed struct {
 	renamed, group map[string]string
 	// kinds of XRs and claims, as Kind.version.
 	kinds map[string]bool
+	// clusterScoped is whether there are cluster-scoped XRs.
+	clusterScoped bool
 }
 
 // platform returns what can be applied, or why the folder can't be taken.
@@ -186,6 +199,8 @@ func (m *borrowed) platform(objects []*unstructured.Unstructured) ([]*unstructur
 		case "CompositeResourceDefinition":
 			group, _ := spec["group"].(string)
 			m.group[group] = m.name + ".example.org"
+			scope, _ := spec["scope"].(string)
+			m.clusterScoped = m.clusterScoped || scope != "Namespaced" && (scope != "" || u.GroupVersionKind().Version == "v1")
 			u.SetName(strings.TrimSuffix(u.GetName(), group) + m.group[group]) // A Composition can have the name of an XRD.
 			for _, names := range []string{"names", "claimNames"} {
 				kind, _, _ := unstructured.NestedString(spec, names, "kind")

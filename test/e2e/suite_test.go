@@ -42,6 +42,8 @@ type suite struct {
 	veleroArgs []string
 	// clocks are those of the source's and the target's components.
 	clocks map[string]stack.Clocks
+	// failed are the stages and cases that did.
+	failed []string
 }
 
 // allOf returns the Clocks of several clusters in one.

@@ -116,8 +116,6 @@ type Fault struct {
 	Times  int    `json:"times"`
 	Linger bool   `json:"linger,omitempty"` // Accept a delete, and carry it out at that release.
 
-	// After is how many matching calls of each caller succeed before one fails; with Again, before
-	// each that fails.
-	After int  `json:"after,omitempty"`
-	Again bool `json:"again,omitempty"`
+	// After is how many matching calls of each caller succeed before one fails.
+	After int `json:"after,omitempty"`
 }

@@ -335,9 +335,6 @@ func (f *fault) matches(c call) bool {
 // isDue reports whether the next call of a caller fails.
 func (f *fault) isDue(caller string) bool {
 	f.calls[caller]++
-	if f.Again {
-		return f.calls[caller]%(f.After+1) == 0
-	}
 
 	return f.calls[caller] > f.After
 }

@@ -138,23 +138,6 @@ func TestJournal(t *testing.T) {
 				{Seq: 6, Op: api.Read, Kind: api.Bucket, ID: "a", Status: http.StatusNotFound, Caller: api.Caller{ManagedBy: "y"}},
 			},
 		},
-		"Flickers": {
-			reason: "A fault that comes again should spare a call before each that fails.",
-			calls: func(ctx context.Context, c *api.Client) {
-				_ = c.Fail(ctx, api.Fault{Op: api.Read, Status: http.StatusNotFound, Times: 100, After: 1, Again: true})
-				_, _ = c.Create(ctx, api.Bucket, "a", api.Spec{})
-				for range 4 {
-					_, _ = c.Get(ctx, api.Bucket, "a")
-				}
-			},
-			ops: []api.Op{api.Read},
-			want: []api.Entry{
-				{Seq: 2, Op: api.Read, Kind: api.Bucket, ID: "a", Status: http.StatusOK},
-				{Seq: 3, Op: api.Read, Kind: api.Bucket, ID: "a", Status: http.StatusNotFound},
-				{Seq: 4, Op: api.Read, Kind: api.Bucket, ID: "a", Status: http.StatusOK},
-				{Seq: 5, Op: api.Read, Kind: api.Bucket, ID: "a", Status: http.StatusNotFound},
-			},
-		},
 		"Lingers": {
 			reason: "A delete that lingers should be accepted as often as it is asked for, and done once at the release.",
 			calls: func(ctx context.Context, c *api.Client) {
