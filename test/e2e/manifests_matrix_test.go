@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -229,12 +228,10 @@ func (m *borrowed) platform(objects []*unstructured.Unstructured) ([]*unstructur
 	return all, nil
 }
 
-// rename gives objects, and labels that select them, the name of the case.
+// rename gives objects the name of the case.
 func (m *borrowed) rename(objects []*unstructured.Unstructured) {
 	for _, u := range objects {
-		for _, text := range append(slices.Collect(maps.Values(u.GetLabels())), u.GetName()) {
-			m.renamed[text] = m.name + "-" + strings.ReplaceAll(text, ".", "-")
-		}
+		m.renamed[u.GetName()] = m.name + "-" + strings.ReplaceAll(u.GetName(), ".", "-")
 	}
 }
 
