@@ -67,8 +67,8 @@ func testManifests(t *testing.T, version stack.Version, dir, program, module str
 
 var errNotTaken = errors.New("cannot be restored here")
 
-// neverReady are folders whose XRs Crossplane refuses to compose.
-var neverReady = []string{"invalid-composed", "namespaced-xr-no-cluster-scoped-resource"}
+// neverReady are folders whose XRs Crossplane refuses to compose, or has no Function for.
+var neverReady = []string{"invalid-composed", "namespaced-xr-no-cluster-scoped-resource", "referenceable-version-change"}
 
 // takeManifests makes a case of a folder: a platform of what is in setup, and the claims and XRs.
 func takeManifests(from, to, name, version string) error {
@@ -100,9 +100,10 @@ func takeManifests(from, to, name, version string) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("cannot make a case of %s: %w", from, err)
 	}
-	files := map[string]any{"case.yaml": map[string]any{
+	about := map[string]any{
 		"reason": "The world of Crossplane's test " + filepath.Base(from) + " is as before.", "versions": []string{version}, "count": 1, "ownNames": m.clusterScoped,
-	}}
+	}
+	files := map[string]any{"case.yaml": about}
 	for file, objects := range map[string][]*unstructured.Unstructured{"platform.yaml": platform, "objects.yaml": instances} {
 		var all []string
 		for _, u := range objects {
@@ -113,6 +114,9 @@ func takeManifests(from, to, name, version string) error {
 			all = append(all, string(b))
 		}
 		files[file] = strings.Join(all, "---\n")
+	}
+	if text, _ := files["platform.yaml"].(string); strings.Contains(text, "namespace: "+name+"\n") {
+		about["alone"] = "Its Composition names a namespace."
 	}
 	text, _ := files["objects.yaml"].(string)
 	for _, u := range instances { // Bystanders have the names of the case, or others.
@@ -276,7 +280,7 @@ func (m *borrowed) own(value any, key string) any {
 				return to
 			case strings.HasPrefix(v, group+"/"):
 				return to + strings.TrimPrefix(v, group)
-			case key == "name" && strings.HasSuffix(v, "."+group):
+			case (key == "name" || key == "group") && strings.HasSuffix(v, "."+group):
 				return strings.TrimSuffix(v, group) + to
 			}
 		}
