@@ -107,6 +107,9 @@ func takeManifests(from, to, name, version string) error {
 	for file, objects := range map[string][]*unstructured.Unstructured{"platform.yaml": platform, "objects.yaml": instances} {
 		var all []string
 		for _, u := range objects {
+			if m.unclaimed && file == "objects.yaml" {
+				u.SetLabels(map[string]string{"scene": name})
+			}
 			b, err := yaml.Marshal(m.own(u.Object, ""))
 			if err != nil {
 				return fmt.Errorf("cannot encode %s: %w", u.GetName(), err)
@@ -117,6 +120,14 @@ func takeManifests(from, to, name, version string) error {
 	}
 	if text, _ := files["platform.yaml"].(string); strings.Contains(text, "namespace: "+name+"\n") {
 		about["alone"] = "Its Composition names a namespace."
+	}
+	if m.unclaimed {
+		var names []string
+		for _, u := range instances {
+			names = append(names, m.renamed[u.GetName()])
+		}
+		selector := fmt.Sprintf("scene=%s or crossplane.io/composite in (%s)", name, strings.Join(names, ","))
+		about["backup"] = []string{"--include-cluster-resources=true", "--or-selector", selector}
 	}
 	text, _ := files["objects.yaml"].(string)
 	for _, u := range instances { // Bystanders have the names of the case, or others.
@@ -180,8 +191,8 @@ type borrowed struct {
 	renamed, group map[string]string
 	// kinds of XRs and claims, as Kind.version.
 	kinds map[string]bool
-	// clusterScoped is whether there are cluster-scoped XRs.
-	clusterScoped bool
+	// clusterScoped is whether there are cluster-scoped XRs, and unclaimed whether no claim can lead to them.
+	clusterScoped, unclaimed bool
 }
 
 // platform returns what can be applied, or why the folder can't be taken.
@@ -203,6 +214,7 @@ func (m *borrowed) platform(objects []*unstructured.Unstructured) ([]*unstructur
 			group, _ := spec["group"].(string)
 			m.group[group] = m.name + ".example.org"
 			scope, _ := spec["scope"].(string)
+			m.unclaimed = m.unclaimed || scope == "Cluster"
 			m.clusterScoped = m.clusterScoped || scope != "Namespaced" && (scope != "" || u.GroupVersionKind().Version == "v1")
 			u.SetName(strings.TrimSuffix(u.GetName(), group) + m.group[group]) // A Composition can have the name of an XRD.
 			for _, names := range []string{"names", "claimNames"} {
