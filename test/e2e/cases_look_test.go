@@ -135,7 +135,7 @@ func (s *suite) testJudged(t *testing.T, w *world, since int64) {
 func (s *suite) soon(t *testing.T, compare func(ctx context.Context) error) error {
 	t.Helper()
 
-	return s.target.Wait(t.Context(), time.Minute, "objects to be as they are to be", compare)
+	return s.target.Wait(t.Context(), time.Minute, "objects to be as they are to be", func(context.Context) error { return compare(t.Context()) })
 }
 
 const compositionLabel = "crossplane.io/composition-name"

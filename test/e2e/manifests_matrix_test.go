@@ -121,6 +121,9 @@ func takeManifests(from, to, name, version string) error {
 	if text, _ := files["platform.yaml"].(string); strings.Contains(text, "namespace: "+name+"\n") {
 		about["alone"] = "Its Composition names a namespace."
 	}
+	if version == "v2" && m.clusterScoped { // A Secret that an XR's UID names keeps its name.
+		about["expect"] = map[string]any{"oldUIDs": true}
+	}
 	if m.unclaimed {
 		var names []string
 		for _, u := range instances {
