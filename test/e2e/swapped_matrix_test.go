@@ -16,8 +16,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// firstFormat is the commit that introduced a format version for stored data.
-const firstFormat = "07ace3e9789ce6bad9dfc67862af19db9be28bbb"
+// firstKey is the commit since which the key that signs marks is made as today. No version was released
+// before.
+const firstKey = "e41128bda025d4eb154077a2fc45c8a22c255b19"
 
 func TestMatrixSwappedV1(t *testing.T) { testSwapped(t, stack.V1) }
 
@@ -26,7 +27,7 @@ func TestMatrixSwappedV2(t *testing.T) { testSwapped(t, stack.V2) }
 // testSwapped restarts Velero with another version of the plugin in the middle of restores.
 func testSwapped(t *testing.T, version stack.Version) {
 	t.Helper()
-	older := pluginOf(t, firstFormat)
+	older := pluginOf(t, firstKey)
 	current := filepath.Join(t.TempDir(), "current")
 	buildPlugin(t, repository(t), current)
 	newer := pluginOfNextFormat(t)
