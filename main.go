@@ -44,5 +44,5 @@ func dryRun(ctx context.Context, b *archive.Backup, c *live.Cluster, restore *ve
 		return restoreitem.DryRun(ctx, b, nil, restore, result)
 	}
 
-	return restoreitem.DryRun(ctx, b, c, restore, result)
+	return restoreitem.DryRun(ctx, b, live.NewTarget(c), restore, result)
 }

@@ -75,6 +75,7 @@ func veleroFlags(flags *pflag.FlagSet) (features *[]string, modifiers *string) {
 // process.
 type actions struct {
 	cluster  *live.Cluster
+	target   *live.Target
 	resolver *backupitem.Resolver
 	shared   restoreitem.Shared
 	logged   sync.Once
@@ -82,7 +83,7 @@ type actions struct {
 
 func newActions(cluster *live.Cluster, features []string, modifiers string) *actions {
 	return &actions{
-		cluster: cluster, resolver: backupitem.NewResolver(cluster),
+		cluster: cluster, target: live.NewTarget(cluster), resolver: backupitem.NewResolver(cluster),
 		shared: restoreitem.Shared{
 			Requested: &restoreitem.RequestedItems{}, XRDs: restoreitem.NewXRDCheck(cluster), Ready: restoreitem.NewReadiness(cluster),
 			Features: func() []string { return features }, Modifiers: func() string { return modifiers },
@@ -115,5 +116,5 @@ func (a *actions) order(selector velero.ResourceSelector, log logrus.FieldLogger
 }
 
 func (a *actions) adopt(selector velero.ResourceSelector, log logrus.FieldLogger) any {
-	return restoreitem.NewAdopt(selector, a.cluster, live.NewAdopter(a.cluster, log).OnStep(a.shared.Requested.OnStep), log, a.shared)
+	return restoreitem.NewAdopt(selector, a.target, live.NewAdopter(a.cluster, log).OnStep(a.shared.Requested.OnStep), log, a.shared)
 }

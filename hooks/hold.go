@@ -273,7 +273,7 @@ func (sc *scope) all() []*unstructured.Unstructured { return slices.Concat(sc.le
 
 // scopeOf reads the trees in the namespace, or all. It fails if there are none.
 func (o *options) scopeOf(ctx context.Context, cluster *live.Cluster) (*scope, error) {
-	s, err := cluster.Survey(ctx, live.Scope{Namespace: o.namespace, Velero: o.velero})
+	s, err := live.ReadSurvey(ctx, cluster, live.Scope{Namespace: o.namespace, Velero: o.velero})
 	if err != nil {
 		return nil, err
 	}

@@ -230,7 +230,7 @@ func (r *release) confirmUnmoved(ctx context.Context) error {
 
 // observe reads the cluster.
 func (r *release) observe(ctx context.Context) (err error) {
-	if r.survey, err = r.cluster.Survey(ctx, live.Scope{Namespace: r.namespace, Velero: r.velero}); err != nil {
+	if r.survey, err = live.ReadSurvey(ctx, r.cluster, live.Scope{Namespace: r.namespace, Velero: r.velero}); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.survey.Restores)) {

@@ -190,7 +190,7 @@ func isTransient(p report.Problem) bool {
 
 // validate validates the cluster once. Later calls start over.
 func (v *validation) validate(ctx context.Context) (*report.Report, error) {
-	s, err := v.cluster.Survey(ctx, live.Scope{Namespace: v.namespace, Velero: v.velero})
+	s, err := live.ReadSurvey(ctx, v.cluster, live.Scope{Namespace: v.namespace, Velero: v.velero})
 	if err != nil {
 		return nil, err
 	}

@@ -186,7 +186,7 @@ func TestAdoptHoldsAnMRWithoutItsInput(t *testing.T) {
 
 			return !l.GetListRestrictions().Fields.Empty(), none, nil // None has Crossplane's type.
 		})
-		w, err := s.cluster().Observe(t.Context(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(mrs[0]), xp.RefTo(mrs[1])})
+		w, err := snapshotOf(t.Context(), s.cluster(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(mrs[0]), xp.RefTo(mrs[1])})
 		must(t, err)
 		if all := w.All(kindSecret.GroupKind(), nil); len(all) != 1 || all[0].GetName() != "password-a" || all[0].Object["data"] != nil {
 			t.Errorf("the snapshot must keep only the Secrets that are needed: %v", all)

@@ -99,6 +99,25 @@ func (c *Cluster) patchSeen(
 	})
 }
 
+// PatchStatus sets fields of the status of the observed version of the object. It returns the new
+// object.
+func (c *Cluster) PatchStatus(ctx context.Context, u *unstructured.Unstructured, fields map[string]any) (*unstructured.Unstructured, error) {
+	objects, err := c.objects(u.GroupVersionKind(), u.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	b, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": u.GetResourceVersion()}, "status": fields})
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode the status of %s: %w", xp.String(u), err)
+	}
+	after, err := objects.Patch(ctx, u.GetName(), types.MergePatchType, b, metav1.PatchOptions{FieldManager: FieldManager}, "status")
+	if err != nil {
+		return nil, fmt.Errorf("cannot patch the status of %s: %w", xp.String(u), err)
+	}
+
+	return after, nil
+}
+
 // applyChange applies a change, server-side if possible, and returns the new object.
 func (c *Cluster) applyChange(ctx context.Context, change adoption.Change) (*unstructured.Unstructured, error) {
 	patch, err := json.Marshal(change.Patch)

@@ -159,7 +159,7 @@ func TestTakeOver(t *testing.T) {
 				s.put(xorders, xptest.With(s.get(t, xorders, "", "x"), tc.meanwhile...))
 			}
 		})
-		c := s.cluster()
+		c := NewTarget(s.cluster())
 		c.silence[backup.GroupVersionKind().GroupKind()] = tc.waited
 		u, err := c.TakeOver(t.Context(), adoption.Unverified, backup, xp.RefTo(backup), adoption.Hold{Restore: "velero/monday"}, nil)
 		if err != nil || (u != nil) != tc.taken {
@@ -178,7 +178,7 @@ func TestTakeOver(t *testing.T) {
 func TestTakeOverSilent(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newServer()
-		c := s.cluster()
+		c := NewTarget(s.cluster())
 		other := schema.GroupKind{Group: "example.org", Kind: "XOther"}
 		kind := xptest.XR("a").GroupVersionKind().GroupKind()
 		c.silence[other] = pauseTimeout
@@ -243,7 +243,7 @@ func TestReturnStatus(t *testing.T) {
 		if tc.meanwhile != nil {
 			s.before("patch", 1, func() { s.put(xorders, xptest.With(s.get(t, xorders, "", "x"), tc.meanwhile)) })
 		}
-		must(t, s.cluster().ReturnStatus(t.Context(), adoption.Unverified, xp.RefTo(xptest.XR("x")), status))
+		must(t, NewTarget(s.cluster()).ReturnStatus(t.Context(), adoption.Unverified, xp.RefTo(xptest.XR("x")), status))
 		if tc.live == nil {
 			return
 		}
@@ -262,7 +262,7 @@ func TestReturnManagers(t *testing.T) {
 	stray := restored(xptest.XR("stray", managed(veleros)))
 	whole := restored(xptest.XR("whole", managed(theirs)))
 	s := newServer(stray, whole, xptest.XR("other", managed(veleros)))
-	c := s.cluster()
+	c := NewTarget(s.cluster())
 	for _, name := range []string{"stray", "whole", "other", "gone"} {
 		item := xptest.XR(name, managed(theirs))
 		must(t, c.ReturnManagers(t.Context(), item, xp.RefTo(item)))

@@ -123,6 +123,14 @@ func (c *Cluster) inventoryOf(ctx context.Context, gvk schema.GroupVersionKind) 
 	})
 }
 
+// IsStray reports whether adoption.IsStray was true for the object that r names when the objects of
+// its kind that restores have created were listed. It lists each kind once and caches the result.
+func (c *Cluster) IsStray(ctx context.Context, r xp.Ref) (bool, error) {
+	b, err := c.restoredIndexOf(ctx, r.GroupVersionKind())
+
+	return b.strays[r.ID()], err
+}
+
 // A restoredIndex lists the objects of a kind that restores have created. It is made once.
 type restoredIndex struct {
 	// strays are the objects for which adoption.IsStray is true.
@@ -309,9 +317,6 @@ func (a *activations) inactive(ctx context.Context, gk schema.GroupKind) string 
 
 	return name
 }
-
-// ofKind is inactive without a context, for a Snapshot, which outlives each context.
-func (a *activations) ofKind(gk schema.GroupKind) string { return a.inactive(context.Background(), gk) }
 
 // candidates returns the names that the MRD of a kind may have: group and resource, which is a
 // plural of the kind.

@@ -63,8 +63,6 @@ type Cluster struct {
 	conversions map[schema.GroupVersionKind]unreadableKind
 	owners      map[xp.ID][]byte
 	ownersSize  int
-	// silence is for how long TakeOver has waited in vain, by kind.
-	silence map[schema.GroupKind]time.Duration
 
 	// versions are what CRDs define as the versions of their kinds, restoredIndexes what restores
 	// have created, and markKeys the keys that sign marks, by Velero's namespace.
@@ -173,7 +171,6 @@ func NewCluster(client dynamic.Interface, resources Resources) *Cluster {
 		kinds:         map[schema.GroupVersion]kinds{},
 		conversions:   map[schema.GroupVersionKind]unreadableKind{},
 		owners:        map[xp.ID][]byte{},
-		silence:       map[schema.GroupKind]time.Duration{},
 		backoff:       wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Steps: 6}, // 16 s in all.
 		silent:        map[string]bool{},
 	}

@@ -3,7 +3,6 @@ package live
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"github.com/sirupsen/logrus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -79,7 +77,7 @@ func (p *poll) reportLost(ctx context.Context, o *observer) {
 
 // withCauses returns a Plan with the probable causes of reconciles that have been pending for at
 // least the time after.
-func (c *Cluster) withCauses(plan adoption.Plan, w *adoption.Snapshot, after time.Duration, installed func() adoption.Installation) adoption.Plan {
+func withCauses(c *Cluster, plan adoption.Plan, w *adoption.Snapshot, after time.Duration, installed func() adoption.Installation) adoption.Plan {
 	for _, s := range plan.Pending {
 		if c.serverNow().Sub(s.Since) >= after {
 			plan = plan.Named(s, adoption.Stuck(w.Get(s.Ref), installed()))
@@ -91,7 +89,7 @@ func (c *Cluster) withCauses(plan adoption.Plan, w *adoption.Snapshot, after tim
 
 // installationOnce returns a function that reads Crossplane's Deployment on its first call. An
 // installation that can't be read is not read again.
-func (c *Cluster) installationOnce(ctx context.Context, onError func(error)) func() adoption.Installation {
+func installationOnce(ctx context.Context, c *Cluster, onError func(error)) func() adoption.Installation {
 	return sync.OnceValue(func() adoption.Installation {
 		i, err := c.Installation(ctx)
 		if err != nil {
@@ -103,11 +101,8 @@ func (c *Cluster) installationOnce(ctx context.Context, onError func(error)) fun
 	})
 }
 
-// mostRefused is how many XRs a poll reads the Events of, and mostEvents how many of each.
-const (
-	mostRefused = 10
-	mostEvents  = 50
-)
+// mostRefused is how many XRs a poll reads the Events of.
+const mostRefused = 10
 
 // explainRefused adds to plans of XRs why the API server refuses what they compose. Crossplane says
 // that only in Events.
@@ -131,28 +126,6 @@ func (p *poll) explainRefused(ctx context.Context, w *adoption.Snapshot) {
 		plan.Waiting[n] = adoption.WhyRefused(u, said)
 		p.plans[id] = plan
 	}
-}
-
-// refusalOf returns what the API server said last when it refused what an XR composes, "" if that is
-// not known.
-func (c *Cluster) refusalOf(ctx context.Context, xr *unstructured.Unstructured) (string, error) {
-	selector := fields.Set{"involvedObject.uid": string(xr.GetUID()), "type": eventWarning}.String()
-	namespace := cmp.Or(xr.GetNamespace(), metav1.NamespaceDefault)
-	events, err := c.client.Resource(resourceEvents).Namespace(namespace).List(ctx, metav1.ListOptions{FieldSelector: selector, Limit: mostEvents})
-	if err != nil {
-		return "", fmt.Errorf("cannot list the Events about %s: %w", xp.String(xr), err)
-	}
-	said, last := "", ""
-	for _, e := range events.Items {
-		message, _, _ := unstructured.NestedString(e.Object, "message")
-		at, _, _ := unstructured.NestedString(e.Object, "lastTimestamp")
-		of, _, _ := unstructured.NestedString(e.Object, "involvedObject", "uid")
-		if of == string(xr.GetUID()) && adoption.IsRefusal(message) && at >= last {
-			said, last = cut(message, maxMessage, "…"), at
-		}
-	}
-
-	return said, nil
 }
 
 // reportLeftovers adds to the Plans the Usages that adopted XRs have left behind, and writes an

@@ -100,7 +100,7 @@ const (
 // lists again if the API server no longer has the events since then.
 func (o *observer) watch(ctx context.Context, l *listing, vital bool) {
 	options := l.options
-	w, err := o.watcher(ctx, l.collection, options)
+	w, err := o.cluster.Watch(ctx, l.collection, options)
 	go func() {
 		for chances := relistFactor; ; {
 			began, version := time.Now(), ""
@@ -118,7 +118,7 @@ func (o *observer) watch(ctx context.Context, l *listing, vital bool) {
 				break
 			}
 			options.ResourceVersion = cmp.Or(version, options.ResourceVersion)
-			w, err = o.watcher(ctx, l.collection, options)
+			w, err = o.cluster.Watch(ctx, l.collection, options)
 		}
 		if vital {
 			o.events.markIncomplete()
@@ -137,7 +137,7 @@ func (o *observer) relist(ctx context.Context, l *listing) (version string, err 
 	options := l.options
 	options.ResourceVersion = ""
 	there := map[xp.ID]bool{}
-	version, err = o.cluster.eachOf(ctx, o.cluster.pages, l.collection, options, o.cluster.withFewRetries, func(u *unstructured.Unstructured) {
+	version, err = o.cluster.EachPaged(ctx, l.collection, options, o.cluster.withFewRetries, func(u *unstructured.Unstructured) {
 		o.enqueue(watch.Modified, u, l)
 		there[xp.RefTo(u).ID()] = true
 	}, nil)
@@ -183,16 +183,7 @@ func (o *observer) relay(w watch.Interface, l *listing) (version string, err err
 
 // enqueue puts an object's change into the queue.
 func (o *observer) enqueue(event watch.EventType, u *unstructured.Unstructured, l *listing) {
-	o.events.add(event, trim(ofKind(u, l.GroupVersionKind)), l)
-}
-
-func (o *observer) watcher(ctx context.Context, p collection, options metav1.ListOptions) (watch.Interface, error) {
-	objects, err := o.cluster.objects(p.GroupVersionKind, p.namespace)
-	if err != nil {
-		return nil, err
-	}
-
-	return objects.Watch(ctx, options) //nolint:wrapcheck // The error is not returned to users.
+	o.events.add(event, trim(u), l)
 }
 
 // unfollow ends all watches.

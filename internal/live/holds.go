@@ -1,28 +1,21 @@
 package live
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/utils/ptr"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
-
-// KindRestore is Velero's kind Restore.
-var KindRestore = schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Restore"}
 
 // readHolds reads what plans for held objects need besides the trees. Crossplane labels none of it.
 func (s *surveyor) readHolds(ctx context.Context) error {
@@ -61,12 +54,12 @@ func (s *surveyor) held() []xp.Ref {
 // plans returns the next step for each held object of which enough is known.
 func (s *surveyor) plans(ctx context.Context) map[xp.ID]adoption.Plan {
 	plans := map[xp.ID]adoption.Plan{}
-	installed := s.cluster.installationOnce(ctx, func(error) {})
+	installed := installationOnce(ctx, s.cluster, func(error) {})
 	for _, r := range s.held() {
 		if slices.ContainsFunc(s.needs(r), s.objects.IsUnread) {
 			continue
 		}
-		plans[r.ID()] = s.cluster.withCauses(adoption.Next(s.snapshot, r), s.snapshot, defaultStuckAfter, installed)
+		plans[r.ID()] = withCauses(s.cluster, adoption.Next(s.snapshot, r), s.snapshot, defaultStuckAfter, installed)
 	}
 
 	return plans
@@ -115,48 +108,5 @@ func markUnread(phases map[string]string, named map[string]bool, namespace strin
 		if strings.HasPrefix(name, namespace+"/") {
 			phases[name] = diagnosis.PhaseUnread
 		}
-	}
-}
-
-// RestoreNamed returns a Restore, nil if there is none.
-func (c *Cluster) RestoreNamed(ctx context.Context, namespace, name string) (*report.Restore, error) {
-	var found *report.Restore
-	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()}
-	err := c.Each(ctx, KindRestore, namespace, options, func(u *unstructured.Unstructured) {
-		if u.GetName() == name {
-			found = ptr.To(restoreFrom(u))
-		}
-	})
-
-	return found, ignoreUnserved(err)
-}
-
-func restoreFrom(u *unstructured.Unstructured) report.Restore {
-	text := func(path ...string) string {
-		value, _, _ := unstructured.NestedString(u.Object, path...)
-
-		return value
-	}
-	at := func(field string) *time.Time {
-		t, err := time.Parse(time.RFC3339, text("status", field))
-		if err != nil {
-			return nil
-		}
-
-		return &t
-	}
-
-	count := func(field string) int {
-		n, _, _ := unstructured.NestedInt64(u.Object, "status", field)
-
-		return int(n)
-	}
-	invalid, _, _ := unstructured.NestedStringSlice(u.Object, "status", "validationErrors")
-
-	return report.Restore{
-		Operations: count("restoreItemOperationsAttempted"), Errors: count("errors"), Warnings: count("warnings"),
-		Failure: cmp.Or(text("status", "failureReason"), strings.Join(invalid, "; ")),
-		Name:    u.GetNamespace() + "/" + u.GetName(), Phase: text("status", "phase"), Backup: text("spec", "backupName"),
-		Started: at("startTimestamp"), Completed: at("completionTimestamp"),
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -36,65 +36,6 @@ type collection struct {
 	schema.GroupVersionKind
 
 	namespace string
-}
-
-func collectionOf(r xp.Ref) collection { return collection{r.GroupVersionKind(), r.Namespace} }
-
-// maxNamespaces is in how many namespaces a kind is listed separately. An XR's composed resources
-// are in its own namespace, and a tenant who can write an XR there can name any kind. Listing only
-// that namespace reads no objects of other tenants. With more namespaces, more than one tenant
-// asks, and the kind is listed in all namespaces.
-const maxNamespaces = 4
-
-// isListed reports whether a collection is among those that were listed, or part of one.
-func isListed(collections map[collection]bool, c collection) bool {
-	return collections[collection{GroupVersionKind: c.GroupVersionKind}] || collections[c]
-}
-
-// due returns the collections to list for what is needed and not found yet. A collection is first
-// listed with the selector's label, and then whole.
-func (o *observer) due(needs []xp.Ref) (labelled, whole []collection) {
-	seen := map[collection]bool{}
-	for _, r := range needs {
-		at := collectionOf(r)
-		if seen[at] || o.snapshot.Has(r) || isListed(o.whole, at) {
-			continue
-		}
-		seen[at] = true
-		if isListed(o.labelled, at) {
-			whole = append(whole, at)
-		} else {
-			labelled = append(labelled, at)
-		}
-	}
-
-	return widened(labelled, func(gvk schema.GroupVersionKind) bool { return o.vital[gvk] && gvk != kindSecret }),
-		widened(whole, func(schema.GroupVersionKind) bool { return false })
-}
-
-// widened returns the collections to list. A kind is listed in all namespaces if everywhere returns
-// true for it, if an object is in no namespace, or if there are many namespaces.
-func widened(all []collection, everywhere func(schema.GroupVersionKind) bool) []collection {
-	namespaces := map[schema.GroupVersionKind]sets.Set[string]{}
-	for _, c := range all {
-		if namespaces[c.GroupVersionKind] == nil {
-			namespaces[c.GroupVersionKind] = sets.New[string]()
-		}
-		namespaces[c.GroupVersionKind].Insert(c.namespace)
-	}
-	var wide []collection
-	listed := map[collection]bool{}
-	for _, c := range all {
-		if in := namespaces[c.GroupVersionKind]; everywhere(c.GroupVersionKind) || in.Has("") || in.Len() > maxNamespaces {
-			c.namespace = ""
-		}
-		if !listed[c] {
-			wide = append(wide, c)
-		}
-		listed[c] = true
-	}
-
-	return wide
 }
 
 // List returns the objects of a kind that the options select. It lists one namespace, or all if
@@ -131,6 +72,27 @@ func (c *Cluster) eachMetadata(ctx context.Context, in collection, label string,
 	}, nil)
 
 	return err
+}
+
+// EachPaged is Each for a caller that watches the collection from this list on, and so needs the
+// Secrets that options select whole. It reads the pages with try as the retry function, RetryForever
+// or WithFewRetries, and returns the resourceVersion of the list. After each page it calls onPage
+// with that version, if onPage is not nil.
+func (c *Cluster) EachPaged(
+	ctx context.Context, in collection, options metav1.ListOptions, try func(func() error) error, do func(*unstructured.Unstructured), onPage func(version string),
+) (version string, err error) {
+	return c.eachOf(ctx, c.pages, in, options, try, do, onPage)
+}
+
+// Watch watches what the options select in a collection, from their resourceVersion on. The error is
+// that of the API server.
+func (c *Cluster) Watch(ctx context.Context, in collection, options metav1.ListOptions) (watch.Interface, error) {
+	objects, err := c.objects(in.GroupVersionKind, in.namespace)
+	if err != nil {
+		return nil, err
+	}
+
+	return objects.Watch(ctx, options) //nolint:wrapcheck // The caller adds what is watched.
 }
 
 // eachOf calls do with each object of a collection that the options select. It reads the pages with
@@ -238,8 +200,10 @@ func pagesFrom(config *rest.Config, accept string) (pager, error) {
 			if !suggested || retries == maxRetries || xp.IsConversion(err) {
 				return page{}, err //nolint:wrapcheck // The caller adds what was listed.
 			}
-			if err := sleep(ctx, time.Duration(delay)*time.Second); err != nil {
-				return page{}, err
+			select {
+			case <-ctx.Done():
+				return page{}, ctx.Err() //nolint:wrapcheck // The caller adds what was listed.
+			case <-time.After(time.Duration(delay) * time.Second):
 			}
 		}
 	}, nil

@@ -2,8 +2,6 @@ package live
 
 import (
 	"context"
-	"errors"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -19,12 +17,12 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Observe returns a Snapshot with the XRs that refs name, the other XRs of the same and of linked
+// snapshotOf returns a Snapshot with the XRs that refs name, the other XRs of the same and of linked
 // kinds, and everything that planning for them needs. A mark counts only if it was signed with the
 // key. Each kind is listed once with the label selector, which selects what a restore created. The
 // whole kind is listed only if a needed object is not among these because it existed before the
-// restore. The Snapshot records composed kinds that can't be read; Observe fails for any other.
-func (c *Cluster) Observe(ctx context.Context, key adoption.Key, selector string, refs []xp.Ref) (*adoption.Snapshot, error) {
+// restore. The Snapshot records composed kinds that can't be read; it fails for any other.
+func snapshotOf(ctx context.Context, c *Cluster, key adoption.Key, selector string, refs []xp.Ref) (*adoption.Snapshot, error) {
 	o := newObserver(c, key, selector, refs)
 
 	return o.snapshot, o.listNeeded(ctx)
@@ -78,7 +76,8 @@ func newObserver(c *Cluster, key adoption.Key, selector string, refs []xp.Ref) *
 	}
 	o.label, _, _ = strings.Cut(selector, "=")
 	o.snapshot.Pack()
-	o.snapshot.Definitions((&activations{cluster: c}).ofKind)
+	inactive := c.Inactive()
+	o.snapshot.Definitions(func(gk schema.GroupKind) string { return inactive(context.Background(), gk) }) // The Snapshot outlives each context.
 
 	return o
 }
@@ -224,7 +223,7 @@ func (o *observer) listSecrets(ctx context.Context, p collection, selector strin
 func (o *observer) list(ctx context.Context, p collection, options metav1.ListOptions, try func(func() error) error) error {
 	began := time.Now()
 	l := &listing{collection: p, options: options}
-	_, err := o.cluster.eachOf(ctx, o.cluster.pages, p, options, try, func(u *unstructured.Unstructured) {
+	_, err := o.cluster.EachPaged(ctx, p, options, try, func(u *unstructured.Unstructured) {
 		u = trim(u)
 		o.snapshotMu.Lock()
 		defer o.snapshotMu.Unlock()
@@ -303,17 +302,6 @@ func (o *observer) lookUp(gvk schema.GroupVersionKind) (bool, error) {
 	return namespaced, err
 }
 
-// isUnreadable reports whether a kind can't be read: the answer is a 403 or a 5xx, or is missing.
-func isUnreadable(ctx context.Context, err error) bool {
-	status := apierrors.APIStatus(nil)
-	if !errors.As(err, &status) {
-		return isTimeout(err) && ctx.Err() == nil
-	}
-	code := status.Status().Code
-
-	return code == http.StatusForbidden || code >= http.StatusInternalServerError
-}
-
 // inServed returns refs with the versions in which their objects can be read: the version of the
 // ref, else one in which the kind is served.
 func (o *observer) inServed(refs []xp.Ref) ([]xp.Ref, error) {
@@ -345,28 +333,8 @@ func (o *observer) servedVersion(gvk schema.GroupVersionKind) (schema.GroupVersi
 	if err := o.discover(gvk); err != nil || o.cluster.isKnown(gvk) {
 		return gvk, err
 	}
-	groups, err := o.cluster.cachedGroups()
-	if err != nil {
-		return gvk, err
-	}
-	for _, version := range groups.versionsOf(gvk.Group) {
-		other := gvk.GroupKind().WithVersion(version)
-		gv := other.GroupVersion()
-		if o.unanswered[gv] != nil {
-			continue
-		}
-		cached, err := o.cluster.cachedKinds(gv)
-		if err != nil {
-			o.unanswered[gv] = err
 
-			continue
-		}
-		if _, ok := cached.find(gvk.Kind); ok {
-			return other, nil
-		}
-	}
-
-	return gvk, nil
+	return o.cluster.ServedVersion(gvk, o.unanswered)
 }
 
 // observePlatform lists the objects that XRs of all kinds share, such as Compositions, as far as

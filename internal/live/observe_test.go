@@ -26,7 +26,7 @@ import (
 // observe observes with a new process.
 func observe(t *testing.T, s *server, of ...*unstructured.Unstructured) *adoption.Snapshot {
 	t.Helper()
-	w, err := withoutPauses(s.cluster()).Observe(t.Context(), adoption.Unverified, selector, refsOf(of))
+	w, err := snapshotOf(t.Context(), withoutPauses(s.cluster()), adoption.Unverified, selector, refsOf(of))
 	must(t, err)
 
 	return w
@@ -258,7 +258,7 @@ func TestObserveWhatCannotBeRead(t *testing.T) {
 		if tc.asked != nil {
 			objects = append(objects, tc.asked)
 		}
-		w, err := s.cluster().Observe(t.Context(), adoption.Unverified, selector, refsOf(objects))
+		w, err := snapshotOf(t.Context(), s.cluster(), adoption.Unverified, selector, refsOf(objects))
 		if tc.wants == "" {
 			if !errors.Is(err, tc.with) {
 				t.Errorf("%s\ngot error %v", tc.reason, err)
@@ -309,7 +309,7 @@ func TestObserveDiscoversOnce(t *testing.T) {
 		s.undiscoverable = map[string]error{down.String(): apierrors.NewServiceUnavailable("its server is down")}
 		c := of(s)
 		c.backoff = wait.Backoff{Steps: 1}
-		w, err := c.Observe(t.Context(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(theirs), xp.RefTo(mine)})
+		w, err := snapshotOf(t.Context(), c, adoption.Unverified, selector, []xp.Ref{xp.RefTo(theirs), xp.RefTo(mine)})
 		must(t, err)
 		// The fourth list is of all Buckets: refs with unknown versions are looked for in the
 		// served one.
@@ -346,7 +346,7 @@ func TestObserveFindsKindsThatHaveCome(t *testing.T) {
 	delete(s.kinds, xptest.ManagedVersion)
 	c := s.cluster()
 	for _, there := range []bool{false, true} {
-		w, err := c.Observe(t.Context(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)})
+		w, err := snapshotOf(t.Context(), c, adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)})
 		if err != nil || (w.Get(xp.RefTo(bucket)) != nil) != there {
 			t.Errorf("the provider is installed: %v; got %v, %v", there, w.Get(xp.RefTo(bucket)), err)
 		}

@@ -66,7 +66,7 @@ func (a *Adopter) newPoll(ctx context.Context) *poll {
 	return &poll{
 		Adopter: a, began: now, moved: now, patience: a.firstWait,
 		failed: map[xp.ID]adoption.Plan{}, unfinished: map[xp.ID]bool{},
-		installed: a.cluster.installationOnce(ctx, func(err error) { a.log.WithError(err).Warn("Cannot find out which Crossplane runs") }),
+		installed: installationOnce(ctx, a.cluster, func(err error) { a.log.WithError(err).Warn("Cannot find out which Crossplane runs") }),
 	}
 }
 
@@ -139,7 +139,7 @@ func (p *poll) end(ctx context.Context, o *observer) {
 	temporary := p.temporary()
 	p.reportLate(ctx, unlimited)
 	for id, plan := range p.plans {
-		p.plans[id] = p.cluster.withCauses(plan, o.snapshot, p.stuckAfter, p.installed)
+		p.plans[id] = withCauses(p.cluster, plan, o.snapshot, p.stuckAfter, p.installed)
 	}
 	p.explainRefused(ctx, o.snapshot)
 	p.report(ctx, o, adoption.Changes(o.snapshot, p.plans, temporary))

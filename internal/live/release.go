@@ -72,7 +72,7 @@ func (a *Adopter) Consent(ctx context.Context, key adoption.Key, u *unstructured
 
 // AssessForce returns the risks of releasing what refs name by force. It changes nothing.
 func (a *Adopter) AssessForce(ctx context.Context, key adoption.Key, selector string, refs []xp.Ref) (map[xp.ID]adoption.ForceAssessment, error) {
-	snapshot, err := a.cluster.Observe(ctx, key, selector, refs)
+	snapshot, err := snapshotOf(ctx, a.cluster, key, selector, refs)
 	if err != nil {
 		return nil, err
 	}

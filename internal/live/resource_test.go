@@ -294,7 +294,7 @@ func TestInactive(t *testing.T) {
 	// A validation reports the MRD to activate.
 	mrds := []*unstructured.Unstructured{of("buckets", "Bucket")}
 	_, c := withMRDs(surveyed(append(mrds, xptest.XR("x", xptest.Reconciled(), xptest.Refs(mr)))...), true, mrds)
-	survey, err := c.Survey(t.Context(), Scope{})
+	survey, err := ReadSurvey(t.Context(), c, Scope{})
 	must(t, err)
 	if found := diagnosis.Validate(survey.Objects, survey.State); !slices.ContainsFunc(found, func(p report.Problem) bool {
 		return p.Object == xp.RefTo(mr) && strings.Contains(p.Reason, bucket) && strings.HasPrefix(p.Next, "activate it: ")

@@ -115,6 +115,17 @@ func isTimeout(err error) bool {
 	return errors.As(err, &slow) && slow.Timeout()
 }
 
+// isUnreadable reports whether a kind can't be read: the answer is a 403 or a 5xx, or is missing.
+func isUnreadable(ctx context.Context, err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		return isTimeout(err) && ctx.Err() == nil
+	}
+	code := status.Status().Code
+
+	return code == http.StatusForbidden || code >= http.StatusInternalServerError
+}
+
 // A retriesExhaustedError wraps the last error of a request that is not to be retried.
 type retriesExhaustedError struct{ error }
 

@@ -152,7 +152,7 @@ func TestFailuresAreNoAnswers(t *testing.T) {
 		"Observe": {
 			reason: "A poll that observes nothing would find no holds.", want: true,
 			ask: func(ctx context.Context, c *Cluster) (any, error) {
-				w, err := c.Observe(ctx, adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)})
+				w, err := snapshotOf(ctx, c, adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)})
 
 				return w.Get(xp.RefTo(xr)) != nil && w.Get(xp.RefTo(mr)) != nil, err
 			},

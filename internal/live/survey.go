@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -57,12 +58,12 @@ func (s *Survey) PlansAfter(ctx context.Context, refs []xp.Ref) map[xp.ID]adopti
 	return s.surveyor.plans(ctx)
 }
 
-// Survey reads the trees of the cluster, and what is needed to find out what they wait for. It
+// ReadSurvey reads the trees of the cluster, and what is needed to find out what they wait for. It
 // lists each kind once: first the kinds in Crossplane's categories, then the other kinds that XRs
 // compose. It lists a kind a second time if an object is not among those with Crossplane's labels.
-// It reads only the metadata of Secrets. The Objects record the kinds that can't be read; Survey
-// fails if none can.
-func (c *Cluster) Survey(ctx context.Context, scope Scope) (*Survey, error) {
+// It reads only the metadata of Secrets. The Objects record the kinds that can't be read;
+// ReadSurvey fails if none can.
+func ReadSurvey(ctx context.Context, c *Cluster, scope Scope) (*Survey, error) {
 	if err := c.Discover(); err != nil {
 		return nil, err
 	}
@@ -73,8 +74,8 @@ func (c *Cluster) Survey(ctx context.Context, scope Scope) (*Survey, error) {
 	s.objects.Limit(scope.Namespace)
 	s.snapshot.SetTime(c.serverNow())
 	s.snapshot.WithoutSecrets()
-	definitions := &activations{cluster: c}
-	inactive := func(gk schema.GroupKind) string { return definitions.inactive(ctx, gk) }
+	isInactive := c.Inactive()
+	inactive := func(gk schema.GroupKind) string { return isInactive(ctx, gk) }
 	s.snapshot.Definitions(inactive)
 	if err := s.readTrees(ctx); err != nil {
 		return nil, err
@@ -239,7 +240,7 @@ func (s *surveyor) requests(wanted sets.Set[schema.GroupKind]) []request {
 		}
 		gvk, ok, err := s.cluster.Served(gk)
 		if err == nil && !ok {
-			err = unservedError(gvk)
+			err = &meta.NoKindMatchError{GroupKind: gk}
 		}
 		if err != nil {
 			s.skip(gk, err)

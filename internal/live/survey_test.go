@@ -40,7 +40,7 @@ func survey(t *testing.T, s *server, scope Scope) *Survey {
 	c := s.cluster()
 	c.metadataPages = metadataOf()
 	scope.Velero = "velero"
-	got, err := c.Survey(t.Context(), scope)
+	got, err := ReadSurvey(t.Context(), c, scope)
 	must(t, err)
 
 	return got
@@ -185,13 +185,13 @@ func TestSurveyOfNamespace(t *testing.T) {
 func TestSurveyFails(t *testing.T) {
 	s := surveyed(claimed("team-a", "a")...)
 	forbid(s, "*")
-	if _, err := s.cluster().Survey(t.Context(), Scope{}); err == nil || !strings.Contains(err.Error(), "rights") {
+	if _, err := ReadSurvey(t.Context(), s.cluster(), Scope{}); err == nil || !strings.Contains(err.Error(), "rights") {
 		t.Errorf("without read access the survey must fail; got error %v", err)
 	}
 	s = surveyed()
 	delete(s.kinds, xptest.LegacyVersion)
 	delete(s.kinds, xptest.ManagedVersion)
-	if _, err := s.cluster().Survey(t.Context(), Scope{}); err == nil || !strings.Contains(err.Error(), "is Crossplane installed") {
+	if _, err := ReadSurvey(t.Context(), s.cluster(), Scope{}); err == nil || !strings.Contains(err.Error(), "is Crossplane installed") {
 		t.Errorf("without Crossplane the survey must fail; got error %v", err)
 	}
 }
@@ -250,7 +250,7 @@ func TestSurveyReadsNoSecrets(t *testing.T) {
 	s := surveyed(xptest.With(x, xptest.Refs(secret)), secret)
 	c := s.cluster()
 	c.metadataPages = metadataOf(secret)
-	got, err := c.Survey(t.Context(), Scope{Velero: "velero"})
+	got, err := ReadSurvey(t.Context(), c, Scope{Velero: "velero"})
 	must(t, err)
 	u := got.Get(xp.RefTo(secret))
 	if u == nil || u.Object["data"] != nil || len(u.GetAnnotations()) != 0 {

@@ -2,14 +2,13 @@ package live
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
@@ -26,15 +25,29 @@ const (
 	silenceLimit  = 30 * time.Second
 )
 
+// A Target is the cluster that a restore writes to.
+type Target struct {
+	*Cluster
+
+	mu sync.Mutex
+	// silence is for how long TakeOver has waited in vain, by kind.
+	silence map[schema.GroupKind]time.Duration
+}
+
+// NewTarget returns the Cluster as a Target, for all actions of a process.
+func NewTarget(c *Cluster) *Target {
+	return &Target{Cluster: c, silence: map[schema.GroupKind]time.Duration{}}
+}
+
 // TakeOver gives the live XR or claim that r names the composed resources of the backup's item, and
 // holds it, if adoption.CanTakeOver. The labels are those that Velero writes on what it creates. It
 // returns the new object as Owner does. It returns nil, and undoes its change, if the object can't
 // be taken over, or if Crossplane was composing other resources for it at that moment.
-func (c *Cluster) TakeOver(
+func (t *Target) TakeOver(
 	ctx context.Context, key adoption.Key, item *unstructured.Unstructured, r xp.Ref, of adoption.Hold, labels map[string]string,
 ) (*unstructured.Unstructured, error) {
 	var after *unstructured.Unstructured
-	err := c.changeNow(ctx, r, func(u *unstructured.Unstructured) error {
+	err := t.changeNow(ctx, r, func(u *unstructured.Unstructured) error {
 		if being, _ := key.IsBeingTakenOver(u, item); being {
 			after = u
 
@@ -47,12 +60,12 @@ func (c *Cluster) TakeOver(
 		if err != nil {
 			return err
 		}
-		after, err = c.applyChange(ctx, change)
+		after, err = t.applyChange(ctx, change)
 
 		return err
 	})
 	if err == nil && after != nil {
-		after, err = c.awaitPause(ctx, after, r)
+		after, err = t.awaitPause(ctx, after, r)
 	}
 	if err != nil || after == nil {
 		return nil, err
@@ -60,15 +73,15 @@ func (c *Cluster) TakeOver(
 	switch being, whole := key.IsBeingTakenOver(after, item); {
 	case being && whole:
 		// The fields taken from the backup get the field managers that they had there.
-		_, err := c.patchSeen(ctx, after, func(u *unstructured.Unstructured) (map[string]any, bool) { return adoption.ReturnInherited(u, item) })
+		_, err := t.patchSeen(ctx, after, func(u *unstructured.Unstructured) (map[string]any, bool) { return adoption.ReturnInherited(u, item) })
 		if ignoreUnserved(err) != nil {
 			return nil, err
 		}
 
-		return after, c.keepOwner(after, r)
+		return after, t.keepOwner(after, r)
 	case being: // It is not taken over, so its hold is removed.
 		if change := key.GiveUp(after); change.Patch != nil {
-			_, err = c.ApplyChange(ctx, change)
+			_, err = t.ApplyChange(ctx, change)
 		}
 
 		return nil, err
@@ -82,18 +95,18 @@ var errSilent = errors.New("Crossplane has not acknowledged the pause") //nolint
 // awaitPause waits until Crossplane has acknowledged an XR's pause. Crossplane may have been
 // reconciling the earlier version, and it writes resourceRefs with force. If it does not answer it
 // is probably not running; if it changes the XR nevertheless, the polls find that.
-func (c *Cluster) awaitPause(ctx context.Context, u *unstructured.Unstructured, r xp.Ref) (*unstructured.Unstructured, error) {
+func (t *Target) awaitPause(ctx context.Context, u *unstructured.Unstructured, r xp.Ref) (*unstructured.Unstructured, error) {
 	kind := r.GroupVersionKind().GroupKind()
-	c.mu.Lock()
-	timeout := min(pauseTimeout, silenceLimit-c.silence[kind])
-	c.mu.Unlock()
+	t.mu.Lock()
+	timeout := min(pauseTimeout, silenceLimit-t.silence[kind])
+	t.mu.Unlock()
 	began, looks := time.Now(), 0
 	err := wait.PollUntilContextCancel(ctx, pauseInterval, false, func(context.Context) (bool, error) {
 		if looks > 0 && time.Since(began) >= timeout {
 			return false, errSilent
 		}
 		looks++
-		now, err := c.Get(ctx, r)
+		now, err := t.Get(ctx, r)
 		if ignoreUnserved(err) != nil {
 			return false, err
 		}
@@ -102,9 +115,9 @@ func (c *Cluster) awaitPause(ctx context.Context, u *unstructured.Unstructured, 
 		return u == nil || adoption.IsSeenPaused(u) || !xp.IsPaused(u), nil
 	})
 	if errors.Is(err, errSilent) {
-		c.mu.Lock()
-		c.silence[kind] += time.Since(began)
-		c.mu.Unlock()
+		t.mu.Lock()
+		t.silence[kind] += time.Since(began)
+		t.mu.Unlock()
 
 		return u, nil
 	}
@@ -117,8 +130,8 @@ func (c *Cluster) awaitPause(ctx context.Context, u *unstructured.Unstructured, 
 
 // ReturnStatus writes the status fields that the object named by r is held for and lacks. It does
 // nothing to an object that does not exist, has no mark signed with the key, or was released.
-func (c *Cluster) ReturnStatus(ctx context.Context, key adoption.Key, r xp.Ref, status map[string]any) error {
-	return c.changeNow(ctx, r, func(u *unstructured.Unstructured) error {
+func (t *Target) ReturnStatus(ctx context.Context, key adoption.Key, r xp.Ref, status map[string]any) error {
+	return t.changeNow(ctx, r, func(u *unstructured.Unstructured) error {
 		h, err := key.HoldOf(u)
 		if err != nil || h == nil || h.Clone != "" || h.Unpaused != "" || !xp.IsPaused(u) {
 			return nil //nolint:nilerr // The operation reports a mark that can't be read.
@@ -127,21 +140,12 @@ func (c *Cluster) ReturnStatus(ctx context.Context, key adoption.Key, r xp.Ref, 
 		if len(fields) == 0 {
 			return nil
 		}
-		objects, err := c.objects(u.GroupVersionKind(), u.GetNamespace())
+		after, err := t.PatchStatus(ctx, u, fields)
 		if err != nil {
 			return err
 		}
-		b, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": u.GetResourceVersion()}, "status": fields})
-		if err != nil {
-			return fmt.Errorf("cannot encode the status of %s: %w", xp.String(u), err)
-		}
-		options := metav1.PatchOptions{FieldManager: FieldManager}
-		after, err := objects.Patch(ctx, u.GetName(), types.MergePatchType, b, options, "status")
-		if err != nil {
-			return fmt.Errorf("cannot patch the status of %s: %w", xp.String(u), err)
-		}
 		if p, ok := adoption.ReturnedStatus(u, after, fields); ok {
-			_, err = c.Patch(ctx, after, p)
+			_, err = t.Patch(ctx, after, p)
 		}
 
 		return err
@@ -151,18 +155,18 @@ func (c *Cluster) ReturnStatus(ctx context.Context, key adoption.Key, r xp.Ref, 
 // ReturnManagers writes back the managedFields of an object that a restore has created, if the
 // restore stopped before it did. item is what Velero would create now, and r is its reference. It
 // lists what restores have created of the kind once, and reads only objects that need it.
-func (c *Cluster) ReturnManagers(ctx context.Context, item *unstructured.Unstructured, r xp.Ref) error {
-	b, err := c.restoredIndexOf(ctx, r.GroupVersionKind())
-	if err != nil || !b.strays[r.ID()] {
+func (t *Target) ReturnManagers(ctx context.Context, item *unstructured.Unstructured, r xp.Ref) error {
+	stray, err := t.IsStray(ctx, r)
+	if err != nil || !stray {
 		return err
 	}
 
-	return c.changeNow(ctx, r, func(u *unstructured.Unstructured) error {
+	return t.changeNow(ctx, r, func(u *unstructured.Unstructured) error {
 		p, ok := adoption.ReturnManagers(u, item)
 		if !ok {
 			return nil
 		}
-		_, err := c.Patch(ctx, u, p)
+		_, err := t.Patch(ctx, u, p)
 
 		return err
 	})

@@ -175,7 +175,7 @@ func actions(c *cluster, r *forest.Run) []riav2.RestoreItemAction {
 		all = append(all, &failing{restoreitem.NewOrder(o.Selector, known, log, shared), r})
 	}
 	for _, a := range restoreitem.Adopts() {
-		all = append(all, &failing{restoreitem.NewAdopt(a.Selector, known, nil, log, shared), r})
+		all = append(all, &failing{restoreitem.NewAdopt(a.Selector, live.NewTarget(known), nil, log, shared), r})
 	}
 
 	return all

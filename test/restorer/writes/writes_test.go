@@ -330,7 +330,7 @@ func testTakeOver(t *testing.T, a *api) {
 		item := xptest.XR(name, xptest.Refs(xptest.MR("of-"+name)), managed(xptest.LegacyVersion))
 		a.create(t, xptest.XR(name), "argocd-controller")
 		a.reconcile(t, item, overtaken)
-		c := a.connect(t)
+		c := live.NewTarget(a.connect(t))
 		u, err := c.TakeOver(t.Context(), a.key, item, xp.RefTo(item), adoption.Hold{Restore: restore, Status: []string{"address"}}, map[string]string{xp.LabelRestore: "monday"})
 		must(t, err)
 		must(t, c.ReturnStatus(t.Context(), a.key, xp.RefTo(item), map[string]any{"address": "10.0.0.1", "other": "x"}))
@@ -354,7 +354,7 @@ func testTakeOver(t *testing.T, a *api) {
 func testReturnManagers(t *testing.T, a *api) {
 	item := xptest.MR("stray", managed(xptest.ManagedVersion))
 	before := managers(a.restore(t, item, true))
-	must(t, a.connect(t).ReturnManagers(t.Context(), item, xp.RefTo(item)))
+	must(t, live.NewTarget(a.connect(t)).ReturnManagers(t.Context(), item, xp.RefTo(item)))
 	if after := managers(a.get(t, item)); !slices.Equal(before, []string{"velero-server"}) || !slices.Equal(after, []string{"crossplane", "kubectl"}) {
 		t.Errorf("got %v, and before %v", after, before)
 	}
