@@ -16,6 +16,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest/apiserver"
 )
 
 // Each kind is listed once, however many of its objects are asked for.
@@ -24,8 +25,8 @@ func TestInventoryListsOnce(t *testing.T) {
 	a, b := xptest.MR("a", xptest.Annotated(xp.AnnotationExternalName, "shared"), xptest.JSON(`{"spec":{"providerConfigRef":{"name":"cloud"}}}`)),
 		xptest.MR("b", xptest.Annotated(xp.AnnotationExternalName, "shared"), xptest.Field([]any{"Observe"}, "spec", "managementPolicies"))
 	nameless, absent, lost, other := xptest.MR("c", unnamed), xptest.MR("d"), xptest.MR("lost", unnamed, of), xptest.MR("other", xptest.Deleting(), of)
-	s := newServer(a, b, nameless, lost, other)
-	c := s.cluster()
+	s := apiserver.NewServer(a, b, nameless, lost, other)
+	c := clusterOf(s)
 	for range 2 {
 		for _, u := range []*unstructured.Unstructured{a, nameless, other, absent} {
 			exists, err := c.Exists(t.Context(), xp.RefTo(u))
@@ -34,19 +35,19 @@ func TestInventoryListsOnce(t *testing.T) {
 				t.Errorf("%s: exists %t, %v; being deleted %t, %v", u.GetName(), exists, err, deleting, deletingErr)
 			}
 		}
-		s.put(buckets, absent) // What the restore creates must not count as live before it.
+		s.Put(apiserver.Buckets, absent) // What the restore creates must not count as live before it.
 	}
 	for name, want := range map[string][]xp.Managing{
 		"shared": {xp.ManagingOf(a), xp.ManagingOf(b)}, "c": nil, "": nil, "vpc-1": {xp.ManagingOf(lost)}, "other": {xp.ManagingOf(other)},
 	} {
 		got, err := c.Named(t.Context(), a.GroupVersionKind(), name)
-		must(t, err)
-		same(t, want, got, "the MRs of the external-name "+name)
+		xptest.Must(t, err)
+		xptest.Same(t, want, got, "the MRs of the external-name "+name)
 	}
 	if ok, err := c.Exists(t.Context(), xp.Ref{APIVersion: "cloud.example.org/v9", Kind: xptest.ManagedKind, Name: "a"}); !ok || err != nil {
 		t.Errorf("the version of a kind has no effect; got %v, %v", ok, err)
 	}
-	if diff := cmp.Diff([]string{"buckets "}, s.requests("list")); diff != "" || len(s.requests("get")) > 0 {
+	if diff := cmp.Diff([]string{"buckets "}, s.Requests("list")); diff != "" || len(s.Requests("get")) > 0 {
 		t.Errorf("a restore has many items of a kind, and one list must serve them: -want, +requested:\n%s", diff)
 	}
 	if ok, err := c.ExistsNow(t.Context(), xp.RefTo(absent)); !ok || err != nil {
@@ -56,10 +57,10 @@ func TestInventoryListsOnce(t *testing.T) {
 
 // A CRD that went away after discovery has no objects, as a kind that is not served.
 func TestInventoryOfUnservedKinds(t *testing.T) {
-	s := newServer(xptest.MR("b"))
-	s.failOn("list", "buckets", 1, apierrors.NewNotFound(buckets.GroupResource(), ""))
+	s := apiserver.NewServer(xptest.MR("b"))
+	s.FailOn("list", "buckets", 1, apierrors.NewNotFound(apiserver.Buckets.GroupResource(), ""))
 	for _, u := range []*unstructured.Unstructured{xptest.MR("b"), xptest.Object("gone.org/v1", "Gone", "", "g")} {
-		if ok, err := s.cluster().Exists(t.Context(), xp.RefTo(u)); ok || err != nil {
+		if ok, err := clusterOf(s).Exists(t.Context(), xp.RefTo(u)); ok || err != nil {
 			t.Errorf("got %v, %v", ok, err)
 		}
 	}
@@ -67,18 +68,18 @@ func TestInventoryOfUnservedKinds(t *testing.T) {
 
 func TestMoved(t *testing.T) {
 	mr := xptest.NamespacedMR("b", xptest.Annotated(xp.AnnotationExternalName, "external"))
-	s := newServer(restored(mr), xptest.With(mr, xptest.Field("made", "metadata", "name")), restored(xptest.NamespacedMR("other")))
-	c := s.cluster()
+	s := apiserver.NewServer(apiserver.Restored(mr), xptest.With(mr, xptest.Field("made", "metadata", "name")), apiserver.Restored(xptest.NamespacedMR("other")))
+	c := clusterOf(s)
 	for range 2 {
 		got, err := c.Moved(t.Context(), mr.GroupVersionKind(), "external")
-		must(t, err)
-		same(t, []xp.Managing{xp.ManagingOf(mr)}, got, "the result must have the restored MR")
+		xptest.Must(t, err)
+		xptest.Same(t, []xp.Managing{xp.ManagingOf(mr)}, got, "the result must have the restored MR")
 	}
-	if lists := s.requests("list"); len(lists) != 1 {
+	if lists := s.Requests("list"); len(lists) != 1 {
 		t.Errorf("a kind must be listed once; got %v", lists)
 	}
-	s.failOn("list", "*", 1<<30, errDown)
-	if _, err := s.cluster().Moved(t.Context(), mr.GroupVersionKind(), "external"); err == nil {
+	s.FailOn("list", "*", 1<<30, apiserver.ErrDown)
+	if _, err := clusterOf(s).Moved(t.Context(), mr.GroupVersionKind(), "external"); err == nil {
 		t.Error("a failed list must be an error")
 	}
 }
@@ -88,31 +89,31 @@ func ownerOf(kind, name string) metav1.OwnerReference {
 }
 
 func TestOwner(t *testing.T) {
-	s := newServer()
-	c := s.cluster()
+	s := apiserver.NewServer()
+	c := clusterOf(s)
 	ref := ownerOf(xptest.LegacyKind, "x")
 	if _, err := c.Owner(t.Context(), ref, "team-a"); !apierrors.IsNotFound(err) {
 		t.Errorf("an absent owner must give a NotFound error; got %v", err)
 	}
 	xr := xptest.XR("x", xptest.UID("new"), xptest.Generation(3), xptest.Refs(xptest.MR("b")))
-	s.put(xorders, xptest.With(xr, xptest.Reconciled(), xptest.Field([]any{map[string]any{"manager": "crossplane"}}, "metadata", "managedFields")))
+	s.Put(apiserver.XOrders, xptest.With(xr, xptest.Reconciled(), xptest.Field([]any{map[string]any{"manager": "crossplane"}}, "metadata", "managedFields")))
 	for range 3 {
 		owner, err := c.Owner(t.Context(), ref, "team-a")
-		must(t, err)
-		same(t, xr.Object, xptest.With(owner, xptest.Without("metadata", "resourceVersion")).Object, "each call must return the live owner without unused fields")
+		xptest.Must(t, err)
+		xptest.Same(t, xr.Object, xptest.With(owner, xptest.Without("metadata", "resourceVersion")).Object, "each call must return the live owner without unused fields")
 		owner.SetUID("changed by the caller")
 	}
-	same(t, []string{"xorders /x", "xorders /x"}, s.requests("get"), "a live owner is requested once, and an absent one again, since it can appear")
+	xptest.Same(t, []string{"xorders /x", "xorders /x"}, s.Requests("get"), "a live owner is requested once, and an absent one again, since it can appear")
 }
 
 // A tenant's owners can have 1.5 MiB each, and all are of one restore.
 func TestOwnersAreForgotten(t *testing.T) {
 	const xrs = 60
-	s := newServer()
-	c := s.cluster()
+	s := apiserver.NewServer()
+	c := clusterOf(s)
 	for n := range xrs {
 		name := fmt.Sprint("x", n)
-		s.put(xorders, xptest.XR(name, xptest.Field(strings.Repeat("x", 1<<20), "spec", "text")))
+		s.Put(apiserver.XOrders, xptest.XR(name, xptest.Field(strings.Repeat("x", 1<<20), "spec", "text")))
 		for range 2 {
 			if _, err := c.Owner(t.Context(), ownerOf(xptest.LegacyKind, name), ""); err != nil {
 				t.Fatal(err)
@@ -123,7 +124,7 @@ func TestOwnersAreForgotten(t *testing.T) {
 	for _, b := range c.owners {
 		size += len(b)
 	}
-	if n := len(s.requests("get")); size > maxOwnersSize || size != c.ownersSize || n != xrs {
+	if n := len(s.Requests("get")); size > maxOwnersSize || size != c.ownersSize || n != xrs {
 		t.Errorf("%d owners with %d bytes are kept, counted as %d bytes, and were read %d times", len(c.owners), size, c.ownersSize, n)
 	}
 }
@@ -131,20 +132,20 @@ func TestOwnersAreForgotten(t *testing.T) {
 // Objects in a thousand namespaces can have the same cluster-scoped owner. Each namespace has its own
 // owner of a namespaced kind. A kind that is not served costs no request.
 func TestOwnerOfObjectsInDifferentNamespaces(t *testing.T) {
-	s := newServer(xptest.XR("x", xptest.UID("x")), xptest.Claim("o", xptest.UID("a")), xptest.Claim("o", xptest.In("team-b"), xptest.UID("b")))
-	c := s.cluster()
+	s := apiserver.NewServer(xptest.XR("x", xptest.UID("x")), xptest.Claim("o", xptest.UID("a")), xptest.Claim("o", xptest.In("team-b"), xptest.UID("b")))
+	c := clusterOf(s)
 	var got []string
 	for _, ref := range []metav1.OwnerReference{ownerOf(xptest.LegacyKind, "x"), ownerOf(xptest.ClaimKind, "o"), ownerOf("Gone", "g")} {
 		for _, namespace := range []string{"team-a", "team-b", "", "team-a"} {
 			owner, err := c.Owner(t.Context(), ref, namespace)
-			must(t, ignoreUnserved(err))
+			xptest.Must(t, ignoreUnserved(err))
 			if owner != nil {
 				got = append(got, string(owner.GetUID()))
 			}
 		}
 	}
-	same(t, []string{"x", "x", "x", "x", "a", "b", "a"}, got, "each object must have its own owner")
-	same(t, []string{"xorders /x", "orderclaims team-a/o", "orderclaims team-b/o", "orderclaims /o"}, s.requests("get"), "each owner must be requested once")
+	xptest.Same(t, []string{"x", "x", "x", "x", "a", "b", "a"}, got, "each object must have its own owner")
+	xptest.Same(t, []string{"xorders /x", "orderclaims team-a/o", "orderclaims team-b/o", "orderclaims /o"}, s.Requests("get"), "each owner must be requested once")
 }
 
 func TestVersions(t *testing.T) {
@@ -161,25 +162,25 @@ func TestVersions(t *testing.T) {
 		asked  int
 		fails  bool
 	}
-	each(t, map[string]args{
+	xptest.Each(t, map[string]args{
 		"CRD":       {reason: "One request is enough.", kind: bucket, crds: []*unstructured.Unstructured{crd}, want: known, asked: 1},
 		"None":      {reason: "Another API server serves the kind.", kind: bucket, asked: 1},
 		"Unserved":  {reason: "No API server serves the kind.", kind: schema.GroupKind{Group: "none.example.org", Kind: "X"}},
-		"Forbidden": {reason: "Without the right to read CRDs there are no versions.", kind: bucket, asked: 1, err: apierrors.NewForbidden(crds.GroupResource(), "", errDown)},
-		"Broken":    {reason: "A failure must be x.", kind: bucket, asked: 2, fails: true, err: errDown},
+		"Forbidden": {reason: "Without the right to read CRDs there are no versions.", kind: bucket, asked: 1, err: apierrors.NewForbidden(apiserver.CRDs.GroupResource(), "", apiserver.ErrDown)},
+		"Broken":    {reason: "A failure must be x.", kind: bucket, asked: 2, fails: true, err: apiserver.ErrDown},
 	}, func(t *testing.T, tc args) {
-		s := newServer(tc.crds...).serve("apiextensions.k8s.io/v1", metav1.APIResource{Name: crds.Resource, Kind: "CustomResourceDefinition"})
+		s := apiserver.NewServer(tc.crds...).Serve("apiextensions.k8s.io/v1", metav1.APIResource{Name: apiserver.CRDs.Resource, Kind: "CustomResourceDefinition"})
 		if tc.err != nil {
-			s.failOn("get", crds.Resource, 9, tc.err)
+			s.FailOn("get", apiserver.CRDs.Resource, 9, tc.err)
 		}
-		c := s.cluster()
+		c := clusterOf(s)
 		for range 2 {
 			got, err := c.Versions(t.Context(), tc.kind)
 			if diff := cmp.Diff(tc.want, got); (err != nil) != tc.fails || diff != "" {
 				t.Errorf("%s: error %v, -want, +got:\n%s", tc.reason, err, diff)
 			}
 		}
-		if asked := len(s.requests("get")); asked != tc.asked {
+		if asked := len(s.Requests("get")); asked != tc.asked {
 			t.Errorf("%s: requested %d times, not %d", tc.reason, asked, tc.asked)
 		}
 	})
@@ -193,24 +194,24 @@ func keySecret(value string, o ...xptest.Option) *unstructured.Unstructured {
 }
 
 func TestMarkKey(t *testing.T) {
-	s := newServer()
-	c := s.cluster()
+	s := apiserver.NewServer()
+	c := clusterOf(s)
 	key, err := c.MarkKey(t.Context(), "velero")
-	if err != nil || len(key) != adoption.KeySize || s.get(t, secrets, "velero", MarkKeySecret).GetLabels()[labelExclude] != "true" {
+	if err != nil || len(key) != adoption.KeySize || s.Get(t, apiserver.Secrets, "velero", MarkKeySecret).GetLabels()[labelExclude] != "true" {
 		t.Fatalf("the first call must create a key that no restore brings back; got %d bytes, %v", len(key), err)
 	}
 	asked := len(s.Actions())
 	if again, err := c.MarkKey(t.Context(), "velero"); err != nil || string(again) != string(key) || len(s.Actions()) != asked {
 		t.Errorf("the key must be read once: %v, %d more requests", err, len(s.Actions())-asked)
 	}
-	if other, err := s.cluster().MarkKey(t.Context(), "velero"); err != nil || string(other) != string(key) {
+	if other, err := clusterOf(s).MarkKey(t.Context(), "velero"); err != nil || string(other) != string(key) {
 		t.Errorf("the next process must use the same key; got %v", err)
 	}
 	// Two processes can find no key at the same time.
-	s = newServer()
+	s = apiserver.NewServer()
 	theirs := strings.Repeat("t", adoption.KeySize)
-	s.before("create", 1, func() { s.put(secrets, keySecret(theirs)) })
-	if key, err := s.cluster().MarkKey(t.Context(), "velero"); err != nil || string(key) != theirs {
+	s.Before("create", 1, func() { s.Put(apiserver.Secrets, keySecret(theirs)) })
+	if key, err := clusterOf(s).MarkKey(t.Context(), "velero"); err != nil || string(key) != theirs {
 		t.Errorf("got %q, %v", key, err)
 	}
 }
@@ -233,18 +234,18 @@ func TestReadMarkKey(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := newServer()
+			s := apiserver.NewServer()
 			if tc.secret != nil {
-				s = newServer(tc.secret)
+				s = apiserver.NewServer(tc.secret)
 			}
-			_, err := s.cluster().ReadMarkKey(t.Context(), "velero")
+			_, err := clusterOf(s).ReadMarkKey(t.Context(), "velero")
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%s\ngot %v", tc.reason, err)
 			}
 			if known := reason.CodeOf(err) == reason.MarkKeyForeign && strings.Contains(err.Error(), "velero/"+MarkKeySecret); known != (tc.secret != nil) || apierrors.IsNotFound(err) == known {
 				t.Errorf("%s\nthe error must name the Secret, with its code, or be a NotFound error: %v", tc.reason, err)
 			}
-			if n := len(s.requests("get")); n != len(s.Actions()) {
+			if n := len(s.Requests("get")); n != len(s.Actions()) {
 				t.Errorf("%s\nthe check must only read", tc.reason)
 			}
 		})
@@ -270,7 +271,7 @@ func TestTrim(t *testing.T) {
 		reason     string
 		slim, want *unstructured.Unstructured
 	}
-	each(t, map[string]args{
+	xptest.Each(t, map[string]args{
 		"XR":       {reason: "Functions can write any status.", slim: x, want: xptest.With(x, some)},
 		"Claim":    {reason: "The settings of a claim can be in any field.", slim: xptest.Claim("o", xptest.OfXR(x)), want: xptest.Claim("o", xptest.OfXR(x), some)},
 		"Revision": {reason: "The pipeline of a revision names what it needs.", slim: xptest.Revision("r", x), want: xptest.Revision("r", x)},
@@ -306,17 +307,17 @@ func TestTrim(t *testing.T) {
 		if len(got.GetAnnotations()) == 0 {
 			got.SetAnnotations(nil)
 		}
-		same(t, tc.want, got, tc.reason)
+		xptest.Same(t, tc.want, got, tc.reason)
 	})
 }
 
 // Trimmed objects have the same plans.
 func TestTrimChangesNoPlan(t *testing.T) {
-	objects, _, _, _ := restoredTree()
-	composed := restored(xptest.Object("v1", "ConfigMap", "team-a", "c", xptest.ControlledBy(xptest.XR("n"))))
-	native := restored(xptest.XR("n", xptest.Refs(composed)))
-	nameless := restored(xptest.MR("unnamed", xptest.PublishesTo("infra", "s"), xptest.Without("metadata", "annotations")))
-	objects = append(objects, native, composed, nameless, restored(xptest.Secret("s", xptest.In("infra"))))
+	objects, _, _, _ := apiserver.RestoredTree()
+	composed := apiserver.Restored(xptest.Object("v1", "ConfigMap", "team-a", "c", xptest.ControlledBy(xptest.XR("n"))))
+	native := apiserver.Restored(xptest.XR("n", xptest.Refs(composed)))
+	nameless := apiserver.Restored(xptest.MR("unnamed", xptest.PublishesTo("infra", "s"), xptest.Without("metadata", "annotations")))
+	objects = append(objects, native, composed, nameless, apiserver.Restored(xptest.Secret("s", xptest.In("infra"))))
 	for name, change := range map[string]xptest.Option{
 		"AsRestored": func(*unstructured.Unstructured) {},
 		"SeenPaused": xptest.SeenPaused(),
@@ -331,15 +332,15 @@ func TestTrimChangesNoPlan(t *testing.T) {
 				whole.AddRestored(u)
 				slimmed.AddRestored(trim(u))
 			}
-			same(t, whole.Subjects(), slimmed.Subjects(), "the subjects must be the same")
-			same(t, whole.Needs(whole.Subjects()), slimmed.Needs(whole.Subjects()), "the needs must be the same")
+			xptest.Same(t, whole.Subjects(), slimmed.Subjects(), "the subjects must be the same")
+			xptest.Same(t, whole.Needs(whole.Subjects()), slimmed.Needs(whole.Subjects()), "the needs must be the same")
 			for _, u := range objects {
 				r := xp.RefTo(u)
 				a, b := adoption.Next(whole, r), adoption.Next(slimmed, r)
 				byName := cmp.Comparer(func(a, b *unstructured.Unstructured) bool {
 					return a == b || a != nil && b != nil && xp.RefTo(a) == xp.RefTo(b)
 				})
-				same(t, a, b, r.String(), byName)
+				xptest.Same(t, a, b, r.String(), byName)
 			}
 		})
 	}

@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,9 +20,11 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest/apiserver"
 )
 
-var errDown = errors.New("the API server is on holiday")
+// clusterOf returns a Cluster with its own caches, as a new process has.
+func clusterOf(s *apiserver.Server) *Cluster { return NewCluster(s, s) }
 
 func TestConnect(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "config")
@@ -37,7 +38,7 @@ func TestConnect(t *testing.T) {
 		"server: https://127.0.0.1:1, certificate-authority-data: eA==": "cannot make a client for the API server: ",
 	} {
 		document := `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}], clusters: [{name: c, cluster: {` + cluster + `}}]}`
-		must(t, os.WriteFile(config, []byte(document), 0o600))
+		xptest.Must(t, os.WriteFile(config, []byte(document), 0o600))
 		c, err := Connect("", "")
 		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) || (c == nil) != (err != nil) {
 			t.Errorf("%s: got %v, error %v, want %q", cluster, c, err, want)
@@ -60,7 +61,7 @@ func TestGet(t *testing.T) {
 		// asks is set if the API server is asked although there is no such object.
 		asks bool
 	}
-	each(t, map[string]args{
+	xptest.Each(t, map[string]args{
 		"Cluster":    {reason: "The cluster-scoped object exists.", ref: xp.RefTo(x), want: x},
 		"Namespaced": {reason: "The namespaced object exists.", ref: xp.RefTo(claim), want: claim},
 		"Reaching":   {reason: "A ref to a cluster-scoped object can have a namespace.", ref: xp.RefTo(xptest.XR("x", xptest.In("team-a"))), want: x},
@@ -73,29 +74,30 @@ func TestGet(t *testing.T) {
 		"Namespace":  {reason: "A namespace can be a path.", ref: secret("..", "s"), check: apierrors.IsNotFound},
 		"Unread":     {reason: "A kind can be one that is only created.", ref: xp.Ref{APIVersion: "v1", Kind: "Binding", Namespace: "team-a", Name: "b"}, check: apierrors.IsNotFound, asks: true},
 	}, func(t *testing.T, tc args) {
-		s := newServer(x, claim).serve("v1", metav1.APIResource{Name: "bindings", Kind: "Binding", Namespaced: true})
-		s.failOn("get", "bindings", 9, apierrors.NewMethodNotSupported(buckets.GroupResource(), "get"))
-		c := s.cluster()
+		s := apiserver.NewServer(x, claim).Serve("v1", metav1.APIResource{Name: "bindings", Kind: "Binding", Namespaced: true})
+		s.FailOn("get", "bindings", 9, apierrors.NewMethodNotSupported(apiserver.Buckets.GroupResource(), "get"))
+		c := clusterOf(s)
 		got, err := c.Get(t.Context(), tc.ref)
 		if tc.check == nil {
-			must(t, err)
-			same(t, xptest.With(tc.want, xptest.Version("1")), got, tc.reason)
+			xptest.Must(t, err)
+			xptest.Same(t, xptest.With(tc.want, xptest.Version("1")), got, tc.reason)
 
 			return
 		}
 		_, ownerErr := c.Owner(t.Context(), metav1.OwnerReference{APIVersion: tc.ref.APIVersion, Kind: tc.ref.Kind, Name: tc.ref.Name}, tc.ref.Namespace)
-		if !tc.check(err) || !tc.check(ownerErr) || len(s.requests("get")) > 0 != tc.asks {
-			t.Errorf("%s\ngot %v, error %v, of the owner %v, and requested %v", tc.reason, got, err, ownerErr, s.requests("get"))
+		if !tc.check(err) || !tc.check(ownerErr) || len(s.Requests("get")) > 0 != tc.asks {
+			t.Errorf("%s\ngot %v, error %v, of the owner %v, and requested %v", tc.reason, got, err, ownerErr, s.Requests("get"))
 		}
 	})
 }
 
 // Now needs the right to list a kind, and not the right to get it.
 func TestNow(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		s := newAPIServer()
-		s.put(xptest.MR("a"), xptest.MR("b"), xptest.XR("x"))
-		c := s.connect(t)
+	xptest.Bubble(t, func(t *testing.T) {
+		s := apiserver.NewTransport()
+		s.Put(xptest.MR("a"), xptest.MR("b"), xptest.XR("x"))
+		c, err := connectTo(s.Config())
+		xptest.Must(t, err)
 		for _, r := range []xp.Ref{xp.RefTo(xptest.MR("b")), xp.RefTo(xptest.XR("x", xptest.In("team-a")))} {
 			if u, err := c.Now(t.Context(), r); err != nil || u.GetName() != r.Name || u.GetResourceVersion() == "" {
 				t.Errorf("got %v, error %v", u, err)
@@ -107,7 +109,7 @@ func TestNow(t *testing.T) {
 		if _, err := c.Now(t.Context(), xp.Ref{APIVersion: "nobody.example.org/v1", Kind: "Thing", Name: "t"}); !meta.IsNoMatchError(err) {
 			t.Errorf("an object of a kind that is not served: %v", err)
 		}
-		if asked := s.takeRequests(); asked["list one of buckets"] != 2 || asked["list buckets"] != 0 || asked["get buckets"] != 0 {
+		if asked := s.TakeRequests(); asked["list one of buckets"] != 2 || asked["list buckets"] != 0 || asked["get buckets"] != 0 {
 			t.Errorf("it must request one object: %v", asked)
 		}
 	})
@@ -137,9 +139,9 @@ func TestClockReadsAnswers(t *testing.T) {
 	for _, next := range []string{date, "", "yesterday"} {
 		date = next
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL, http.NoBody)
-		must(t, err)
+		xptest.Must(t, err)
 		a, err := c.wrap(http.DefaultTransport).RoundTrip(r)
-		must(t, err)
+		xptest.Must(t, err)
 		_ = a.Body.Close()
 		if behind := time.Until(c.of(time.Now())); behind > -4*time.Minute || behind < -6*time.Minute {
 			t.Errorf("after the Date %q the server's clock must be five minutes behind; got %s", next, behind)
@@ -149,12 +151,12 @@ func TestClockReadsAnswers(t *testing.T) {
 
 func TestComposing(t *testing.T) {
 	x, of := xptest.XR("x", xptest.Refs(xptest.MR("b"))), xptest.Field("other", "spec", "compositionRef", "name")
-	s := newServer(x, xptest.XR("waits"), xptest.XR("others", xptest.Refs(xptest.MR("b")), of))
-	got, err := s.cluster().Composing(t.Context(), adoption.Unverified, x.GroupVersionKind(), xptest.CompositionName)
-	must(t, err)
-	same(t, []xp.Ref{xp.RefTo(x)}, got, "only an XR that has composed something can lose it")
-	s.failOn("list", "xorders", 1, errDown)
-	if _, err := s.cluster().Composing(t.Context(), adoption.Unverified, x.GroupVersionKind(), xptest.CompositionName); !errors.Is(err, errDown) {
+	s := apiserver.NewServer(x, xptest.XR("waits"), xptest.XR("others", xptest.Refs(xptest.MR("b")), of))
+	got, err := clusterOf(s).Composing(t.Context(), adoption.Unverified, x.GroupVersionKind(), xptest.CompositionName)
+	xptest.Must(t, err)
+	xptest.Same(t, []xp.Ref{xp.RefTo(x)}, got, "only an XR that has composed something can lose it")
+	s.FailOn("list", "xorders", 1, apiserver.ErrDown)
+	if _, err := clusterOf(s).Composing(t.Context(), adoption.Unverified, x.GroupVersionKind(), xptest.CompositionName); !errors.Is(err, apiserver.ErrDown) {
 		t.Errorf("without an answer it is unknown which XRs there are: %v", err)
 	}
 }
@@ -165,19 +167,12 @@ func TestReadOfWhatIsGone(t *testing.T) {
 	near, far, gone, goneFar := xptest.Claim("near"), xptest.Claim("far", xptest.In("team-b")), xptest.Claim("gone"), xptest.Claim("gone", xptest.In("team-b"))
 	unserved, unservedFar := xptest.Object("gone.example.org/v1", "Gone", "team-a", "g"), xptest.Object("gone.example.org/v1", "Gone", "team-b", "g")
 	for _, namespace := range []string{"", "team-a"} {
-		all, err := newServer(near, far).cluster().Read(t.Context(), refsOf([]*unstructured.Unstructured{unserved, unservedFar, near, far, gone, goneFar}), namespace)
-		must(t, err)
+		all, err := clusterOf(apiserver.NewServer(near, far)).Read(t.Context(), apiserver.RefsOf([]*unstructured.Unstructured{unserved, unservedFar, near, far, gone, goneFar}), namespace)
+		xptest.Must(t, err)
 		if len(all) != 2 || all[xp.RefTo(near).ID()] == nil || all[xp.RefTo(far).ID()] == nil {
 			t.Errorf("read from %q: got %v", namespace, all)
 		}
 	}
-}
-
-// settings returns a ConfigMap of settings.
-func settings(name string, o ...xptest.Option) *unstructured.Unstructured {
-	return xptest.Object("v1", "ConfigMap", "velero", name, append([]xptest.Option{
-		xptest.Labelled("velero.io/plugin-config", ""), xptest.Labelled("velero.crossplane.io/settings", ""), xptest.JSON(`{"data":{"clone":"new"}}`),
-	}, o...)...)
 }
 
 func TestSettings(t *testing.T) {
@@ -187,21 +182,21 @@ func TestSettings(t *testing.T) {
 		want    map[string]string
 		err     string
 	}
-	each(t, map[string]args{
+	xptest.Each(t, map[string]args{
 		"None": {reason: "A user needs no settings."},
-		"One":  {reason: "The ConfigMap has the settings.", objects: []*unstructured.Unstructured{settings("s")}, want: map[string]string{"clone": "new"}},
+		"One":  {reason: "The ConfigMap has the settings.", objects: []*unstructured.Unstructured{apiserver.Settings("s")}, want: map[string]string{"clone": "new"}},
 		"Others": {
 			reason: "A ConfigMap of another plugin or of a tenant in another namespace has no settings.",
 			objects: []*unstructured.Unstructured{
-				settings("other", xptest.Without("metadata", "labels", "velero.crossplane.io/settings")),
-				settings("unlabelled", xptest.Without("metadata", "labels", "velero.io/plugin-config")), settings("s", xptest.In("team-a")),
+				apiserver.Settings("other", xptest.Without("metadata", "labels", "velero.crossplane.io/settings")),
+				apiserver.Settings("unlabelled", xptest.Without("metadata", "labels", "velero.io/plugin-config")), apiserver.Settings("s", xptest.In("team-a")),
 			},
 		},
-		"Two":       {reason: "The plugin would ignore one of two ConfigMaps.", objects: []*unstructured.Unstructured{settings("s"), settings("t")}, err: "cannot choose between the ConfigMaps s and t"},
-		"Empty":     {reason: "An empty ConfigMap sets nothing.", objects: []*unstructured.Unstructured{settings("s", xptest.Without("data"))}},
-		"Malformed": {reason: "Malformed settings must not count as the default.", objects: []*unstructured.Unstructured{settings("s", xptest.JSON(`{"data":{"clone":1}}`))}, err: "cannot read the ConfigMap velero/s: "},
+		"Two":       {reason: "The plugin would ignore one of two ConfigMaps.", objects: []*unstructured.Unstructured{apiserver.Settings("s"), apiserver.Settings("t")}, err: "cannot choose between the ConfigMaps s and t"},
+		"Empty":     {reason: "An empty ConfigMap sets nothing.", objects: []*unstructured.Unstructured{apiserver.Settings("s", xptest.Without("data"))}},
+		"Malformed": {reason: "Malformed settings must not count as the default.", objects: []*unstructured.Unstructured{apiserver.Settings("s", xptest.JSON(`{"data":{"clone":1}}`))}, err: "cannot read the ConfigMap velero/s: "},
 	}, func(t *testing.T, tc args) {
-		got, err := newServer(tc.objects...).cluster().Settings(t.Context(), "velero")
+		got, err := clusterOf(apiserver.NewServer(tc.objects...)).Settings(t.Context(), "velero")
 		if diff := cmp.Diff(tc.want, got); diff != "" || (err != nil) != (tc.err != "") || err != nil && !strings.Contains(err.Error(), tc.err) {
 			t.Errorf("%s %v\n-want, +got:\n%s", tc.reason, err, diff)
 		}
@@ -218,33 +213,23 @@ func TestRoots(t *testing.T) {
 		want          []string
 		kinds, unread int
 	}
-	each(t, map[string]args{
+	xptest.Each(t, map[string]args{
 		"Everywhere": {reason: "The scope has claims and XRs, and nothing else.", want: []string{claimA, claimB, xrA, xrB}, kinds: 2},
 		"Namespace":  {reason: "A scope of one namespace has no cluster-scoped objects.", in: Places{Namespaces: []string{"team-a"}}, want: []string{claimA}, kinds: 1},
 		"Cluster":    {reason: "A name without a namespace asks for cluster-scoped objects only.", in: Places{Cluster: true}, want: []string{xrA, xrB}, kinds: 1},
 		"Mixed":      {reason: "A scope can have namespaces and cluster-scoped objects.", in: Places{Namespaces: []string{"team-b"}, Cluster: true}, want: []string{claimB, xrA, xrB}, kinds: 2},
 		"Forbidden":  {reason: "A kind without read access does not hide the others.", forbidden: "xorders", want: []string{claimA, claimB}, kinds: 1, unread: 1},
 	}, func(t *testing.T, tc args) {
-		s := surveyed(append(claimed("team-a", "a"), claimed("team-b", "b")...)...)
+		s := apiserver.NewCategorized(append(apiserver.ClaimedTree("team-a", "a"), apiserver.ClaimedTree("team-b", "b")...)...)
 		if tc.forbidden != "" {
-			forbid(s, tc.forbidden)
+			apiserver.Forbid(s, tc.forbidden)
 		}
-		got, err := s.cluster().Roots(t.Context(), tc.in, "")
-		must(t, err)
-		if diff := cmp.Diff(tc.want, namesOf(got.Objects)); diff != "" || got.Kinds != tc.kinds || len(got.Unread) != tc.unread {
+		got, err := clusterOf(s).Roots(t.Context(), tc.in, "")
+		xptest.Must(t, err)
+		if diff := cmp.Diff(tc.want, apiserver.NamesOf(got.Objects)); diff != "" || got.Kinds != tc.kinds || len(got.Unread) != tc.unread {
 			t.Errorf("%s\n-want, +got:\n%s%+v", tc.reason, diff, got)
 		}
 	})
-}
-
-// namesOf returns the sorted kinds and names of objects.
-func namesOf(objects []*unstructured.Unstructured) (names []string) {
-	for _, u := range objects {
-		names = append(names, xp.String(u))
-	}
-	slices.Sort(names)
-
-	return names
 }
 
 func TestRestoreNamed(t *testing.T) {
@@ -256,8 +241,8 @@ func TestRestoreNamed(t *testing.T) {
 		"tuesday":   {Name: "velero/tuesday", Phase: "Failed", Failure: "Velero was restarted"},
 		"wednesday": nil,
 	} {
-		got, err := surveyed(failed, other).cluster().RestoreNamed(t.Context(), "velero", name)
-		must(t, err)
-		same(t, want, got, name+": Velero lists what is wrong, or has one reason")
+		got, err := clusterOf(apiserver.NewCategorized(failed, other)).RestoreNamed(t.Context(), "velero", name)
+		xptest.Must(t, err)
+		xptest.Same(t, want, got, name+": Velero lists what is wrong, or has one reason")
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +16,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest/apiserver"
 )
 
 // withoutMessages returns Events without their messages.
@@ -32,15 +32,15 @@ func withoutMessages(told []string) []string {
 
 // kubectl describe of an XR or claim shows each state once, however often it is polled.
 func TestAdoptWritesEvents(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		objects, _, xr, _ := restoredTree()
-		s := newServer(objects...)
-		mr := s.get(t, buckets, "", "b")
-		_ = s.Tracker().Delete(buckets, "", "b")
+	xptest.Bubble(t, func(t *testing.T) {
+		objects, _, xr, _ := apiserver.RestoredTree()
+		s := apiserver.NewServer(objects...)
+		mr := s.Get(t, apiserver.Buckets, "", "b")
+		_ = s.Tracker().Delete(apiserver.Buckets, "", "b")
 		simulateCrossplane(s)
 		for _, o := range [][]xptest.Option{nil, {xptest.Synced("False", "ReconcileError", "request 1 was refused")}, {xptest.Synced("False", "ReconcileError", "request 2 was refused")}, {}} {
 			if o != nil {
-				s.put(buckets, xptest.With(mr, o...))
+				s.Put(apiserver.Buckets, xptest.With(mr, o...))
 			}
 			for range 2 {
 				adopt(t, s, xr)
@@ -50,8 +50,8 @@ func TestAdoptWritesEvents(t *testing.T) {
 			"Normal Held o", "Normal Held c", "Normal Held x", "Normal Released c", "Normal Waiting o", "Normal Waiting x",
 			"Normal Waiting o", "Normal Waiting x", "Normal Released o", "Normal Released x",
 		}
-		if diff := cmp.Diff(want, withoutMessages(s.writtenEvents())); diff != "" {
-			t.Errorf("Events must follow the causes of waiting, not the messages of a provider: -want, +got:\n%s\n%s", diff, strings.Join(s.writtenEvents(), "\n"))
+		if diff := cmp.Diff(want, withoutMessages(s.WrittenEvents())); diff != "" {
+			t.Errorf("Events must follow the causes of waiting, not the messages of a provider: -want, +got:\n%s\n%s", diff, strings.Join(s.WrittenEvents(), "\n"))
 		}
 	})
 }
@@ -59,35 +59,35 @@ func TestAdoptWritesEvents(t *testing.T) {
 // If there is no time for all notices, warnings come first, and no notice about a held object is
 // written twice.
 func TestAdoptReportsWithinTimeout(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	xptest.Bubble(t, func(t *testing.T) {
 		const xrs, bad = 100, 3
-		s := newAPIServer()
-		s.put(platformOf(xptest.XR("x"))...)
+		s := apiserver.NewTransport()
+		s.Put(apiserver.PlatformOf(xptest.XR("x"))...)
 		for n := range xrs {
-			hold := adoption.Hold{Since: startAt}
+			hold := adoption.Hold{Since: apiserver.StartAt}
 			if n >= xrs-bad {
 				hold.Clone = "XOrder y"
 			}
-			s.put(held(xptest.XR(fmt.Sprintf("x%02d", n), xptest.Refs(xptest.MR("gone")), created(startAt)), hold))
+			s.Put(apiserver.Held(xptest.XR(fmt.Sprintf("x%02d", n), xptest.Refs(xptest.MR("gone")), apiserver.Created(apiserver.StartAt)), hold))
 		}
 		poll := func(telling time.Duration) map[string]int {
 			a := newAdopter(t, s)
 			a.reportTimeout, a.writes = telling, 1
 			adoptWith(t, a, adoption.Unverified, xptest.XR("x00"))
 			told := map[string]int{}
-			for _, e := range s.all(events) {
+			for _, e := range s.All(apiserver.Events) {
 				told[text(e, "reason")]++
 			}
 
 			return told
 		}
-		same(t, map[string]int{adoption.EventHeld: xrs}, poll(-1), "the time is enough only for the Events about arrivals")
+		xptest.Same(t, map[string]int{adoption.EventHeld: xrs}, poll(-1), "the time is enough only for the Events about arrivals")
 		want := map[string]int{adoption.EventHeld: xrs, adoption.EventStopped: bad, adoption.EventWaiting: xrs - bad}
 		for range 2 {
-			same(t, want, poll(time.Minute), "each Event must be written once")
+			xptest.Same(t, want, poll(time.Minute), "each Event must be written once")
 		}
 		told := map[string][]int{}
-		for _, e := range s.all(events) {
+		for _, e := range s.All(apiserver.Events) {
 			version, _ := strconv.Atoi(e.GetResourceVersion())
 			told[text(e, "reason")] = append(told[text(e, "reason")], version)
 		}
@@ -106,41 +106,21 @@ func text(u *unstructured.Unstructured, path ...string) string {
 // An adoption does not depend on Events. A notice in a mark is not repeated if its Event was lost.
 // It is repeated if the mark could not be written.
 func TestAdoptWithoutEvents(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		objects, _, xr, _ := restoredTree()
-		s := newServer(objects...)
+	xptest.Bubble(t, func(t *testing.T) {
+		objects, _, xr, _ := apiserver.RestoredTree()
+		s := apiserver.NewServer(objects...)
 		simulateCrossplane(s)
-		s.failOn("create", "events", 1<<30, errDown)
+		s.FailOn("create", "events", 1<<30, apiserver.ErrDown)
 		done(t, adopt(t, s, xr))
-		s = newServer(objects...)
-		s.failOn("patch", "*", 1<<30, errDown)
+		s = apiserver.NewServer(objects...)
+		s.FailOn("patch", "*", 1<<30, apiserver.ErrDown)
 		for range 2 {
 			adopt(t, s, xr)
 		}
-		if n := len(s.writtenEvents()); n != 6 {
-			t.Errorf("two processes must write Events for the three held objects, and none for an object without a mark: %v", s.writtenEvents())
+		if n := len(s.WrittenEvents()); n != 6 {
+			t.Errorf("two processes must write Events for the three held objects, and none for an object without a mark: %v", s.WrittenEvents())
 		}
 	})
-}
-
-func TestWarn(t *testing.T) {
-	long := xptest.XR(strings.Repeat("a", 63) + "." + strings.Repeat("b.", 95))
-	for namespace, u := range map[string]*unstructured.Unstructured{metav1.NamespaceDefault: long, "team-a": xptest.Claim("o")} {
-		s := newServer()
-		must(t, s.cluster().Warn(t.Context(), u, "Why", strings.Repeat("ä", 1024)+"\xff"))
-		list, err := s.Resource(events).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
-		if err != nil || len(list.Items) != 1 {
-			t.Fatal(list, err)
-		}
-		e := &list.Items[0]
-		want := map[string]any{
-			"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "namespace": u.GetNamespace(), "name": u.GetName(), "uid": string(u.GetUID()),
-		}
-		same(t, any(want), e.Object["involvedObject"], "the Event must reference the object")
-		if message := text(e, "message"); len(message) > 1024 || len(message) < 1000 || !utf8.ValidString(message) || !strings.HasSuffix(message, "ä…") {
-			t.Errorf("a long message must be cut; it has %d bytes: %s", len(message), message)
-		}
-	}
 }
 
 // versioned returns an object with a resourceVersion.
@@ -159,7 +139,7 @@ func TestEventsAfterWrites(t *testing.T) {
 		batches []string
 		want    []string
 	}
-	each(t, map[string]args{
+	xptest.Each(t, map[string]args{
 		"Foreign":   {reason: "The snapshot takes over a change of another writer.", batches: []string{"7"}, want: []string{"7"}},
 		"Last":      {reason: "Only the last of many changes counts.", batches: []string{"7 8 9"}, want: []string{"9"}},
 		"Older":     {reason: "An older version than the written one brings nothing new.", written: "8", batches: []string{"6", "7"}, want: []string{"8", "8"}},
@@ -187,7 +167,7 @@ func TestEventsAfterWrites(t *testing.T) {
 			}
 			got = append(got, now)
 		}
-		same(t, tc.want, got, tc.reason)
+		xptest.Same(t, tc.want, got, tc.reason)
 	})
 }
 
@@ -225,15 +205,15 @@ func TestRelisted(t *testing.T) {
 	elsewhere := xptest.With(versioned("elsewhere", "1"), xptest.Without("metadata", "labels"))
 	in := &listing{collection: collection{GroupVersionKind: gone.GroupVersionKind()}, options: metav1.ListOptions{LabelSelector: selector}}
 	o := newObserver(nil, adoption.Unverified, selector, nil)
-	for _, u := range []*unstructured.Unstructured{restored(gone), restored(there), elsewhere} {
+	for _, u := range []*unstructured.Unstructured{apiserver.Restored(gone), apiserver.Restored(there), elsewhere} {
 		o.put(u)
 	}
 	for _, u := range []*unstructured.Unstructured{gone, there} {
-		o.events.add(watch.Modified, restored(u), in)
+		o.events.add(watch.Modified, apiserver.Restored(u), in)
 	}
 	o.events.relisted(in, map[xp.ID]bool{xp.RefTo(there).ID(): true})
-	o.events.add(watch.Added, restored(later), in)
-	o.events.add(watch.Modified, restored(versioned("there", "2")), in)
+	o.events.add(watch.Added, apiserver.Restored(later), in)
+	o.events.add(watch.Modified, apiserver.Restored(versioned("there", "2")), in)
 	if !o.isCurrent() {
 		t.Error("the watch must be complete")
 	}
@@ -242,5 +222,5 @@ func TestRelisted(t *testing.T) {
 		got = append(got, u.GetName()+" "+u.GetResourceVersion())
 	}
 	slices.Sort(got)
-	same(t, []string{"elsewhere 1", "later 9", "there 2"}, got, "what no list and no event has is gone")
+	xptest.Same(t, []string{"elsewhere 1", "later 9", "there 2"}, got, "what no list and no event has is gone")
 }

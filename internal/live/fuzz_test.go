@@ -13,6 +13,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest/apiserver"
 )
 
 // FuzzAdopt polls a cluster in which a tenant controls all of one object, beside another tenant's
@@ -24,17 +25,17 @@ func FuzzAdopt(f *testing.F) {
 		if !ok {
 			return
 		}
-		s := newServer()
+		s := apiserver.NewServer()
 		if !gvr.Empty() {
-			s = newServer(xptest.With(u, xptest.Labelled("velero.io/restore-name", "monday")))
+			s = apiserver.NewServer(xptest.With(u, xptest.Labelled("velero.io/restore-name", "monday")))
 		}
 		mr := xptest.MR("victim")
-		xr := restored(xptest.XR("victim", xptest.Refs(mr)))
-		s.put(xorders, xr)
-		s.put(buckets, xptest.With(mr, xptest.ControlledBy(xr)))
+		xr := apiserver.Restored(xptest.XR("victim", xptest.Refs(mr)))
+		s.Put(apiserver.XOrders, xr)
+		s.Put(apiserver.Buckets, xptest.With(mr, xptest.ControlledBy(xr)))
 		a := newFastAdopter(s)
 		a.patience, a.limit = time.Nanosecond, time.Nanosecond
-		plans, err := a.Adopt(t.Context(), adoption.Unverified, monday, selector, xp.RefTo(u))
+		plans, err := a.Adopt(t.Context(), adoption.Unverified, apiserver.Monday, selector, xp.RefTo(u))
 		if err != nil {
 			t.Errorf("a tenant's object stops all adoptions: %v", err)
 		}
@@ -43,7 +44,7 @@ func FuzzAdopt(f *testing.F) {
 		}
 		_ = a.GiveUp(t.Context(), adoption.Unverified, xp.RefTo(u), "it is tested") // A mark that can't be read is an error.
 		for _, action := range s.Actions() {
-			if p, ok := action.(clienttesting.PatchActionImpl); ok && p.GetName() == mr.GetName() && p.GetResource() == buckets {
+			if p, ok := action.(clienttesting.PatchActionImpl); ok && p.GetName() == mr.GetName() && p.GetResource() == apiserver.Buckets {
 				t.Errorf("another owner's composed resource was patched: %s", p.GetPatch())
 			}
 		}
@@ -72,7 +73,7 @@ func FuzzAdoptForged(f *testing.F) {
 			if _, err := adoption.Put(held, adoption.Hold{Restore: "velero/monday", Since: "2026-01-02T03:04:05Z"}); err != nil {
 				return // A restore would reject it.
 			}
-			must(t, testKey.Sign(held, held.GetNamespace()))
+			xptest.Must(t, testKey.Sign(held, held.GetNamespace()))
 			mark = xp.Annotation(held, adoption.AnnotationHold)
 			if _, ok := u.Object["status"].(map[string]any); ok {
 				u = xptest.With(u, xptest.SeenPaused()) // It gets as far as possible.
@@ -81,12 +82,12 @@ func FuzzAdoptForged(f *testing.F) {
 		u = xptest.With(u, xptest.Annotated(adoption.AnnotationHold, mark), xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Labelled("velero.io/restore-name", "monday"))
 		mr := xptest.MR("victim", xptest.Reconciled())
 		xr := xptest.XR("victim", xptest.Refs(mr))
-		s := newServer(u, signed(xr), restored(xptest.With(mr, xptest.ControlledBy(xr))), restored(xptest.Revision(xptest.RevisionName, xr)),
+		s := apiserver.NewServer(u, signed(xr), apiserver.Restored(xptest.With(mr, xptest.ControlledBy(xr))), apiserver.Restored(xptest.Revision(xptest.RevisionName, xr)),
 			xptest.With(xptest.Object("v1", "ConfigMap", xptest.Namespace, "bystander"), xptest.Labelled("velero.io/restore-name", "monday")))
 		simulateCrossplaneExcept(s, func(u *unstructured.Unstructured) bool { return u.GetName() != "victim" })
 		s.PrependReactor("list", gvr.Resource, func(clienttesting.Action) (bool, runtime.Object, error) {
-			if now := s.get(t, gvr, u.GetNamespace(), u.GetName()); !maps.Equal(now.GetAnnotations(), u.GetAnnotations()) {
-				s.put(gvr, xptest.With(u, xptest.Version(now.GetResourceVersion())))
+			if now := s.Get(t, gvr, u.GetNamespace(), u.GetName()); !maps.Equal(now.GetAnnotations(), u.GetAnnotations()) {
+				s.Put(gvr, xptest.With(u, xptest.Version(now.GetResourceVersion())))
 			}
 
 			return false, nil, nil
@@ -95,7 +96,7 @@ func FuzzAdoptForged(f *testing.F) {
 		a.limit = 100 * time.Millisecond
 		var p adoption.Plan
 		for n := 0; n < 20 && !p.Done; n++ { // A slow machine needs more polls.
-			plans, err := a.Adopt(t.Context(), testKey, monday, selector, xp.RefTo(xr))
+			plans, err := a.Adopt(t.Context(), testKey, apiserver.Monday, selector, xp.RefTo(xr))
 			if err != nil {
 				t.Fatalf("a tenant's object stops all adoptions: %v", err)
 			}
@@ -113,8 +114,8 @@ func FuzzAdoptForged(f *testing.F) {
 func tenantObject(animal uint8, patch []byte) (u *unstructured.Unstructured, gvr schema.GroupVersionResource, ok bool) {
 	u, ok = xptest.Patched(animal, patch)
 	was := xptest.HostileObjects()[int(animal)%len(xptest.HostileObjects())]
-	gvr = map[string]schema.GroupVersionResource{xptest.LegacyKind: xorders, xptest.ClaimKind: orderclaims, xptest.ManagedKind: buckets}[was.GetKind()]
-	if !ok || xp.CheckMetadata(u) != nil || gvr == buckets && was.GetNamespace() != "" {
+	gvr = map[string]schema.GroupVersionResource{xptest.LegacyKind: apiserver.XOrders, xptest.ClaimKind: apiserver.OrderClaims, xptest.ManagedKind: apiserver.Buckets}[was.GetKind()]
+	if !ok || xp.CheckMetadata(u) != nil || gvr == apiserver.Buckets && was.GetNamespace() != "" {
 		return nil, gvr, false
 	}
 	u.SetGroupVersionKind(was.GroupVersionKind())
@@ -127,7 +128,7 @@ func tenantObject(animal uint8, patch []byte) (u *unstructured.Unstructured, gvr
 
 // checkPatches fails if anything but the other tenant's XR was patched, and, with replay, the
 // object with the genuine mark.
-func checkPatches(t *testing.T, s *server, u *unstructured.Unstructured, replay bool) {
+func checkPatches(t *testing.T, s *apiserver.Server, u *unstructured.Unstructured, replay bool) {
 	t.Helper()
 	own := 0
 	for _, action := range s.Actions() {
@@ -138,48 +139,15 @@ func checkPatches(t *testing.T, s *server, u *unstructured.Unstructured, replay 
 		switch {
 		case p.GetName() == u.GetName() && p.GetNamespace() == u.GetNamespace() && replay:
 			own++
-		case p.GetName() != "victim" || p.GetResource() != xorders:
+		case p.GetName() != "victim" || p.GetResource() != apiserver.XOrders:
 			t.Errorf("%s %s/%s was patched: %s", p.GetResource().Resource, p.GetNamespace(), p.GetName(), p.GetPatch())
 		}
 	}
 	// It is unpaused, released, reported and requested once each.
 	if own > 6 {
-		t.Errorf("a mark that a tenant puts back was patched %d times: %v", own, s.requests("patch"))
+		t.Errorf("a mark that a tenant puts back was patched %d times: %v", own, s.Requests("patch"))
 	}
-	if told := s.writtenEvents(); len(told) > 6 {
+	if told := s.WrittenEvents(); len(told) > 6 {
 		t.Errorf("there are %d Events: %v", len(told), told)
 	}
-}
-
-// FuzzInstallation reads an installation and Restores from an object with any content.
-func FuzzInstallation(f *testing.F) {
-	deployment := -1
-	for n, u := range xptest.HostileObjects() {
-		if u.GetKind() == "Deployment" {
-			deployment = n
-		}
-	}
-	for _, image := range []string{
-		"v99", "", ":", "@sha256:0", "r/crossplane@sha256:abc", "r:5000/crossplane", "r/crossplane:latest", "r/crossplane:v1.2.3.4.5", "r/c:v99999999999999999999.0.0",
-		"r/crossplane:v2.0.0-rc.0", "r/crossplane:1.", "r/crossplane:v-1.2",
-	} {
-		f.Add([]byte(`{"spec":{"template":{"spec":{"containers":[{"image":"` + image + `"}]}}},"metadata":{"labels":{"helm.sh/chart":"crossplane-` + image + `"}}}`))
-	}
-	for _, patch := range xptest.Hostile() {
-		f.Add([]byte(patch))
-	}
-	f.Fuzz(func(t *testing.T, patch []byte) {
-		u, ok := xptest.Patched(uint8(deployment), patch) //nolint:gosec // There are few objects.
-		if !ok {
-			return
-		}
-		i := adoption.FindInstallation([]*unstructured.Unstructured{u})
-		i.Replicas = 1
-		for _, about := range []*unstructured.Unstructured{xptest.XR("x"), xptest.MR("b"), u} {
-			if why := adoption.Stuck(about, i); why.IsZero() {
-				t.Errorf("%s has no cause with Crossplane %q", xp.String(about), i.Version)
-			}
-		}
-		_ = restoreFrom(u)
-	})
 }

@@ -202,7 +202,7 @@ func pagesFrom(config *rest.Config, accept string) (pager, error) {
 			}
 			select {
 			case <-ctx.Done():
-				return page{}, ctx.Err() //nolint:wrapcheck // The caller adds what was listed.
+				return page{}, ctx.Err()
 			case <-time.After(time.Duration(delay) * time.Second):
 			}
 		}

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -20,11 +21,12 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest/apiserver"
 )
 
 // Some servers leave out the kind of a list's items; each page gets it.
 func TestListReadsEveryPage(t *testing.T) {
-	s := newServer()
+	s := apiserver.NewServer()
 	names := []string{"a", "b", "c"}
 	s.PrependReactor("list", "buckets", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		if a.GetNamespace() != "" {
@@ -38,22 +40,22 @@ func TestListReadsEveryPage(t *testing.T) {
 
 		return true, list, nil
 	})
-	list, err := s.cluster().List(t.Context(), xptest.MR("b").GroupVersionKind(), "team-a", metav1.ListOptions{})
-	must(t, err)
-	same(t, []string{"Bucket a", "Bucket b", "Bucket c"}, namesOf(list), "each page must be read, and its items get their kind")
+	list, err := clusterOf(s).List(t.Context(), xptest.MR("b").GroupVersionKind(), "team-a", metav1.ListOptions{})
+	xptest.Must(t, err)
+	xptest.Same(t, []string{"Bucket a", "Bucket b", "Bucket c"}, apiserver.NamesOf(list), "each page must be read, and its items get their kind")
 }
 
 // A list of all Secrets excludes their data.
 func TestAllSecretsAreListedWithoutData(t *testing.T) {
-	s := newServer()
-	c := s.cluster()
+	s := apiserver.NewServer()
+	c := clusterOf(s)
 	c.metadataPages = metadataOf(xptest.Object("v1", "Secret", "infra", "password"))
 	found, err := c.List(t.Context(), kindSecret, "infra", metav1.ListOptions{})
 	if err != nil || len(found) != 1 || xp.RefTo(found[0]).String() != "Secret infra/password" {
 		t.Fatalf("got %v, %v", found, err)
 	}
-	if exists, err := c.Exists(t.Context(), xp.RefTo(found[0])); !exists || err != nil || len(s.requests("list")) > 0 {
-		t.Errorf("got %v, %v; Secrets were read whole: %v", exists, err, s.requests("list"))
+	if exists, err := c.Exists(t.Context(), xp.RefTo(found[0])); !exists || err != nil || len(s.Requests("list")) > 0 {
+		t.Errorf("got %v, %v; Secrets were read whole: %v", exists, err, s.Requests("list"))
 	}
 }
 
@@ -85,7 +87,7 @@ func refusal(err *apierrors.StatusError) (code int, body string) {
 }
 
 func TestPages(t *testing.T) {
-	_, forbidden := refusal(apierrors.NewForbidden(secrets.GroupResource(), "", errDown))
+	_, forbidden := refusal(apierrors.NewForbidden(apiserver.Secrets.GroupResource(), "", apiserver.ErrDown))
 	_, expired := refusal(apierrors.NewResourceExpired("it is too old"))
 	cases := map[string]struct {
 		reason    string
@@ -98,23 +100,23 @@ func TestPages(t *testing.T) {
 	}{
 		"Whole": {
 			reason: "The decoded page must equal the result of the dynamic client, including whole numbers.",
-			gvr:    xorders, options: metav1.ListOptions{Limit: 250, LabelSelector: "a=b", Continue: "from here"}, code: http.StatusOK,
+			gvr:    apiserver.XOrders, options: metav1.ListOptions{Limit: 250, LabelSelector: "a=b", Continue: "from here"}, code: http.StatusOK,
 			answer: `{"apiVersion":"example.org/v1","kind":"XOrderList","metadata":{"resourceVersion":"7","continue":"on"},"items":[
 				{"apiVersion":"example.org/v1","kind":"XOrder","metadata":{"name":"a","generation":3},"spec":{"whole":9007199254740993,"part":1.5,"Whole":null}},
 				{"apiVersion":"example.org/v1","kind":"XOrder","metadata":{"name":"b"}}]}`,
 			url: "/apis/example.org/v1alpha1/xorders?continue=from+here&labelSelector=a%3Db&limit=250",
 		},
 		"Empty": {
-			reason: "The list is empty.", gvr: deployments, namespace: "here", code: http.StatusOK, url: "/apis/apps/v1/namespaces/here/deployments",
+			reason: "The list is empty.", gvr: apiserver.Deployments, namespace: "here", code: http.StatusOK, url: "/apis/apps/v1/namespaces/here/deployments",
 			answer: `{"apiVersion":"apps/v1","kind":"DeploymentList","metadata":{"resourceVersion":"7"},"items":[]}`,
 		},
 		"Core": {
-			reason: "The core group has another path.", gvr: secrets, namespace: "here", code: http.StatusOK, url: "/api/v1/namespaces/here/secrets",
+			reason: "The core group has another path.", gvr: apiserver.Secrets, namespace: "here", code: http.StatusOK, url: "/api/v1/namespaces/here/secrets",
 			answer: `{"apiVersion":"v1","kind":"SecretList","metadata":{"resourceVersion":"7"},"items":[{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}]}`,
 		},
-		"Forbidden": {reason: "A refusal keeps the text of the API server.", gvr: secrets, code: http.StatusForbidden, url: "/api/v1/secrets", answer: forbidden},
-		"Expired":   {reason: "An expired version must stay recognisable.", gvr: secrets, code: http.StatusGone, url: "/api/v1/secrets", answer: expired},
-		"NotFound":  {reason: "A kind can be gone.", gvr: secrets, code: http.StatusNotFound, url: "/api/v1/secrets", answer: "404 page not found"},
+		"Forbidden": {reason: "A refusal keeps the text of the API server.", gvr: apiserver.Secrets, code: http.StatusForbidden, url: "/api/v1/secrets", answer: forbidden},
+		"Expired":   {reason: "An expired version must stay recognisable.", gvr: apiserver.Secrets, code: http.StatusGone, url: "/api/v1/secrets", answer: expired},
+		"NotFound":  {reason: "A kind can be gone.", gvr: apiserver.Secrets, code: http.StatusNotFound, url: "/api/v1/secrets", answer: "404 page not found"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -126,12 +128,12 @@ func TestPages(t *testing.T) {
 				return tc.code, tc.answer
 			})
 			client, err := dynamic.NewForConfig(config)
-			must(t, err)
+			xptest.Must(t, err)
 			pages, err := pagesFrom(config, "")
-			must(t, err)
+			xptest.Must(t, err)
 			want, wantErr := pagesOf(client)(t.Context(), tc.gvr, tc.namespace, tc.options)
 			got, gotErr := pages(t.Context(), tc.gvr, tc.namespace, tc.options)
-			same(t, want, got, tc.reason, cmp.AllowUnexported(page{}))
+			xptest.Same(t, want, got, tc.reason, cmp.AllowUnexported(page{}))
 			if (gotErr == nil) != (tc.code == http.StatusOK) || apierrors.ReasonForError(gotErr) != apierrors.ReasonForError(wantErr) ||
 				wantErr != nil && !strings.HasPrefix(gotErr.Error(), wantErr.Error()) {
 				t.Errorf("%s Got %v, want %v", tc.reason, gotErr, wantErr)
@@ -187,7 +189,7 @@ func TestPagesAreRetried(t *testing.T) {
 		asked   int
 		fails   bool
 	}{
-		"Busy":        {reason: "A busy server names the time for a retry.", refusal: apierrors.NewServerTimeout(buckets.GroupResource(), "list", 0), asked: 2},
+		"Busy":        {reason: "A busy server names the time for a retry.", refusal: apierrors.NewServerTimeout(apiserver.Buckets.GroupResource(), "list", 0), asked: 2},
 		"Unconverted": {reason: "A retry would delay the lists of all other kinds.", refusal: initializing, asked: 1, fails: true},
 	}
 	for name, tc := range cases {
@@ -204,11 +206,23 @@ func TestPagesAreRetried(t *testing.T) {
 
 				return http.StatusOK, `{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadataList","items":[{"kind":"PartialObjectMetadata","metadata":{"name":"s"}}]}`
 			}), acceptMetadata)
-			must(t, err)
-			got, err := pages(t.Context(), buckets, "", metav1.ListOptions{})
+			xptest.Must(t, err)
+			got, err := pages(t.Context(), apiserver.Buckets, "", metav1.ListOptions{})
 			if (err != nil) != tc.fails || asked != tc.asked || err == nil && got.objects[0].GetName() != "s" {
 				t.Errorf("%s: requested %d times, got %v, %v", tc.reason, asked, got, err)
 			}
 		})
+	}
+}
+
+// metadataOf returns a pager that knows the metadata of objects.
+func metadataOf(objects ...*unstructured.Unstructured) pager {
+	return func(context.Context, schema.GroupVersionResource, string, metav1.ListOptions) (page, error) {
+		var p page
+		for _, u := range objects {
+			p.objects = append(p.objects, &unstructured.Unstructured{Object: map[string]any{"metadata": u.DeepCopy().Object["metadata"]}})
+		}
+
+		return p, nil
 	}
 }

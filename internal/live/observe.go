@@ -76,11 +76,16 @@ func newObserver(c *Cluster, key adoption.Key, selector string, refs []xp.Ref) *
 	}
 	o.label, _, _ = strings.Cut(selector, "=")
 	o.snapshot.Pack()
-	inactive := c.Inactive()
-	o.snapshot.Definitions(func(gk schema.GroupKind) string { return inactive(context.Background(), gk) }) // The Snapshot outlives each context.
+	o.snapshot.Definitions(inactive(c.Inactive()).ofKind)
 
 	return o
 }
+
+// inactive is what Cluster.Inactive returns.
+type inactive func(ctx context.Context, gk schema.GroupKind) string
+
+// ofKind is inactive without a context, for a Snapshot, which outlives each context.
+func (i inactive) ofKind(gk schema.GroupKind) string { return i(context.Background(), gk) }
 
 // listNeeded lists what is needed and was not listed yet.
 func (o *observer) listNeeded(ctx context.Context) error {

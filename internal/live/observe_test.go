@@ -14,30 +14,22 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest/apiserver"
 )
 
 // observe observes with a new process.
-func observe(t *testing.T, s *server, of ...*unstructured.Unstructured) *adoption.Snapshot {
+func observe(t *testing.T, s *apiserver.Server, of ...*unstructured.Unstructured) *adoption.Snapshot {
 	t.Helper()
-	w, err := snapshotOf(t.Context(), withoutPauses(s.cluster()), adoption.Unverified, selector, refsOf(of))
-	must(t, err)
+	w, err := snapshotOf(t.Context(), clusterOf(s), adoption.Unverified, selector, apiserver.RefsOf(of))
+	xptest.Must(t, err)
 
 	return w
-}
-
-func refsOf(objects []*unstructured.Unstructured) (refs []xp.Ref) {
-	for _, u := range objects {
-		refs = append(refs, xp.RefTo(u))
-	}
-
-	return refs
 }
 
 func TestObserve(t *testing.T) {
@@ -58,47 +50,47 @@ func TestObserve(t *testing.T) {
 		there, missing objects
 		held           int
 	}
-	each(t, map[string]args{
+	xptest.Each(t, map[string]args{
 		"AllRestored": {
 			reason:  "The restored objects are enough: one list for each kind.",
-			objects: objects{restored(xr), restored(mine), restored(claim), restored(revision), xptest.MR("other"), xptest.XR("other")},
+			objects: objects{apiserver.Restored(xr), apiserver.Restored(mine), apiserver.Restored(claim), apiserver.Restored(revision), xptest.MR("other"), xptest.XR("other")},
 			lists:   "xorders compositionrevisions orderclaims buckets", there: objects{xr, mine, claim, revision}, missing: objects{xptest.MR("other"), xptest.XR("other")}, held: 1,
 		},
 		"RevisionWasThere": {
 			reason:  "An object from before the restore lacks its label: only that kind is listed whole.",
-			objects: objects{restored(xr), restored(mine), restored(claim), revision},
+			objects: objects{apiserver.Restored(xr), apiserver.Restored(mine), apiserver.Restored(claim), revision},
 			lists:   "xorders compositionrevisions orderclaims buckets", whole: "compositionrevisions", there: objects{xr, mine, claim, revision}, held: 1,
 		},
 		"Missing": {
-			reason: "A missing object is looked for once.", objects: objects{restored(xr), restored(claim), restored(revision)},
+			reason: "A missing object is looked for once.", objects: objects{apiserver.Restored(xr), apiserver.Restored(claim), apiserver.Restored(revision)},
 			lists: "xorders compositionrevisions orderclaims buckets", whole: "buckets", there: objects{xr, claim, revision}, missing: objects{mine}, held: 1,
 		},
 		"Nested": {
-			reason: "A kind further down the tree is not listed again.", objects: objects{restored(parent), restored(child), restored(mine), restored(revision)},
+			reason: "A kind further down the tree is not listed again.", objects: objects{apiserver.Restored(parent), apiserver.Restored(child), apiserver.Restored(mine), apiserver.Restored(revision)},
 			lists: "xorders compositionrevisions buckets", there: objects{parent, child, mine, revision}, held: 2,
 		},
 		"OthersOfTheKind": {
 			reason:  "One snapshot has all held objects of a kind and what they need.",
-			objects: objects{restored(xr), restored(mine), restored(claim), restored(revision), restored(xptest.XR("y", xptest.Refs(xptest.MR("c")))), restored(xptest.MR("c"))},
+			objects: objects{apiserver.Restored(xr), apiserver.Restored(mine), apiserver.Restored(claim), apiserver.Restored(revision), apiserver.Restored(xptest.XR("y", xptest.Refs(xptest.MR("c")))), apiserver.Restored(xptest.MR("c"))},
 			lists:   "xorders compositionrevisions orderclaims buckets", there: objects{xptest.MR("c")}, held: 2,
 		},
 		"FromTheClaim": {
-			reason: "A claim leads to its XR.", objects: objects{restored(xr), restored(mine), restored(claim), restored(revision)}, from: claim,
+			reason: "A claim leads to its XR.", objects: objects{apiserver.Restored(xr), apiserver.Restored(mine), apiserver.Restored(claim), apiserver.Restored(revision)}, from: claim,
 			lists: "orderclaims xorders compositionrevisions buckets", there: objects{xr, mine, claim, revision}, held: 1,
 		},
 		"NotServed": {
 			reason:  "A kind that is not served has no objects, and the rest is observed.",
-			objects: objects{restored(xptest.XR("x", xptest.Refs(gone, mine))), restored(mine), restored(revision)},
+			objects: objects{apiserver.Restored(xptest.XR("x", xptest.Refs(gone, mine))), apiserver.Restored(mine), apiserver.Restored(revision)},
 			lists:   "xorders compositionrevisions buckets", there: objects{mine}, held: 1,
 		},
 		"MalformedRef": {
 			reason:  "A malformed ref of a tenant must not stop the others.",
-			objects: objects{restored(xptest.XR("x", xptest.Refs(malformed...))), restored(mine), restored(revision)},
+			objects: objects{apiserver.Restored(xptest.XR("x", xptest.Refs(malformed...))), apiserver.Restored(mine), apiserver.Restored(revision)},
 			lists:   "xorders compositionrevisions buckets", there: objects{mine}, held: 1,
 		},
 		"NothingThere": {reason: "The plugin looks for an XR that did not come back among all XRs.", lists: "xorders", whole: "xorders", missing: objects{xr}},
 	}, func(t *testing.T, tc args) {
-		s := newServer(tc.objects...)
+		s := apiserver.NewServer(tc.objects...)
 		from := tc.from
 		if from == nil {
 			from = xr
@@ -111,34 +103,52 @@ func TestObserve(t *testing.T) {
 		if tc.whole != "" {
 			lists = append(lists, tc.whole+" ")
 		}
-		same(t, lists, s.requests("list"), tc.reason)
+		xptest.Same(t, lists, s.Requests("list"), tc.reason)
 		for _, u := range append(tc.there, tc.missing...) {
 			if there := w.Get(xp.RefTo(u)) != nil; there == slices.Contains(tc.missing, u) {
 				t.Errorf("%s\n%s was observed: %t", tc.reason, xp.String(u), there)
 			}
 		}
-		if other := append(s.requests("get"), s.requests("patch")...); len(other) > 0 || len(w.Subjects()) != tc.held {
+		if other := append(s.Requests("get"), s.Requests("patch")...); len(other) > 0 || len(w.Subjects()) != tc.held {
 			t.Errorf("%s\nheld: %v; an observation may only list: %v", tc.reason, w.Subjects(), other)
+		}
+	})
+}
+
+// An API server that fails for a while has not said that nothing is held.
+func TestObserveOutlastsFailures(t *testing.T) {
+	xptest.Bubble(t, func(t *testing.T) {
+		mr := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")))
+		xr := apiserver.Restored(xptest.XR("x", xptest.Refs(mr)))
+		s := apiserver.NewServer(xr, mr, apiserver.Restored(xptest.Revision(xptest.RevisionName, xr)))
+		down := apierrors.NewServiceUnavailable("starting")
+		s.FailOn("*", "*", 2, down)
+		if w := observe(t, s, xr); w.Get(xp.RefTo(xr)) == nil || w.Get(xp.RefTo(mr)) == nil {
+			t.Error("a poll that observes nothing would find no holds")
+		}
+		s.FailOn("*", "*", 1<<20, down)
+		if _, err := snapshotOf(t.Context(), clusterOf(s), adoption.Unverified, selector, apiserver.RefsOf([]*unstructured.Unstructured{xr})); !errors.Is(err, down) {
+			t.Errorf("a server that is down is an error; got %v", err)
 		}
 	})
 }
 
 // Only connection Secrets and composed Secrets are read. A release needs no right to read them.
 func TestObserveReadsConnectionSecretsOnly(t *testing.T) {
-	xr := restored(xptest.XR("x", xptest.NeverComposed(), xptest.PublishesTo("infra", "s"), xptest.SeenPaused()))
+	xr := apiserver.Restored(xptest.XR("x", xptest.NeverComposed(), xptest.PublishesTo("infra", "s"), xptest.SeenPaused()))
 	secret := xptest.Secret("s", xptest.In("infra"))
-	s := newServer(xr, secret, restored(xptest.Revision(xptest.RevisionName, xr)))
+	s := apiserver.NewServer(xr, secret, apiserver.Restored(xptest.Revision(xptest.RevisionName, xr)))
 	if w := observe(t, s, xr); w.Get(xp.RefTo(secret)) == nil {
 		t.Error("a Secret from before the restore must be observed")
 	}
 	var lists []string
 	for _, a := range s.Actions() {
-		if a, ok := a.(clienttesting.ListActionImpl); ok && a.GetResource() == secrets {
+		if a, ok := a.(clienttesting.ListActionImpl); ok && a.GetResource() == apiserver.Secrets {
 			lists = append(lists, a.GetListRestrictions().Labels.String()+" "+a.GetListRestrictions().Fields.String())
 		}
 	}
-	same(t, []string{selector + " ", " type=connection.crossplane.io/v1alpha1", "crossplane.io/composite "}, lists, "no other Secrets may be listed")
-	forbid(s, "secrets")
+	xptest.Same(t, []string{selector + " ", " type=connection.crossplane.io/v1alpha1", "crossplane.io/composite "}, lists, "no other Secrets may be listed")
+	apiserver.Forbid(s, "secrets")
 	if plan := adoption.Next(observe(t, s, xr), xp.RefTo(xr)); plan.Patch == nil || !plan.Failed.IsZero() {
 		t.Errorf("the XR can be unpaused; got %+v", plan)
 	}
@@ -146,13 +156,13 @@ func TestObserveReadsConnectionSecretsOnly(t *testing.T) {
 
 // A provider's kind can have the name Secret too. It has no type to select by.
 func TestObserveListsSecretsOfOtherGroups(t *testing.T) {
-	mr := xptest.Object(otherSecrets.GroupVersion().String(), "Secret", "", "s")
-	xr := restored(xptest.XR("x", xptest.Refs(mr)))
-	s := newServer(xr, restored(xptest.Revision(xptest.RevisionName, xr)), mr).serve(otherSecrets.GroupVersion().String(), metav1.APIResource{Name: "secrets", Kind: "Secret"})
+	mr := xptest.Object(apiserver.OtherSecrets.GroupVersion().String(), "Secret", "", "s")
+	xr := apiserver.Restored(xptest.XR("x", xptest.Refs(mr)))
+	s := apiserver.NewServer(xr, apiserver.Restored(xptest.Revision(xptest.RevisionName, xr)), mr).Serve(apiserver.OtherSecrets.GroupVersion().String(), metav1.APIResource{Name: "secrets", Kind: "Secret"})
 	s.PrependReactor("list", "secrets", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		l, _ := action.(clienttesting.ListActionImpl)
 
-		return action.GetResource() == otherSecrets && !l.GetListRestrictions().Fields.Empty(), nil, apierrors.NewBadRequest("field label not supported: type") // As for every custom resource.
+		return action.GetResource() == apiserver.OtherSecrets && !l.GetListRestrictions().Fields.Empty(), nil, apierrors.NewBadRequest("field label not supported: type") // As for every custom resource.
 	})
 	if observe(t, s, xr).Get(xp.RefTo(mr)) == nil {
 		t.Error("an MR from before the restore must be observed")
@@ -166,20 +176,20 @@ func TestObserveListsInNamespaces(t *testing.T) {
 		of     []string
 		want   []string
 	}
-	each(t, map[string]args{
+	xptest.Each(t, map[string]args{
 		"One":  {reason: "Only this namespace has composed objects.", of: []string{"team-a"}, want: []string{"team-a"}},
 		"Two":  {reason: "The plugin lists each of two namespaces separately.", of: []string{"team-a", "team-b"}, want: []string{"team-a", "team-b"}},
 		"Many": {reason: "The objects of many tenants justify a list of all namespaces.", of: []string{"a", "b", "c", "d", "e"}, want: []string{""}},
 	}, func(t *testing.T, tc args) {
 		var xrs []*unstructured.Unstructured
 		for _, namespace := range tc.of {
-			xrs = append(xrs, restored(xptest.XR("of-"+namespace, xptest.Refs(xptest.Object("v1", "ConfigMap", namespace, "c")))))
+			xrs = append(xrs, apiserver.Restored(xptest.XR("of-"+namespace, xptest.Refs(xptest.Object("v1", "ConfigMap", namespace, "c")))))
 		}
-		s := newServer(append(xrs, restored(xptest.Revision(xptest.RevisionName, xrs[0])))...)
+		s := apiserver.NewServer(append(xrs, apiserver.Restored(xptest.Revision(xptest.RevisionName, xrs[0])))...)
 		observe(t, s, xrs[0])
 		var lists []string
 		for _, a := range s.Actions() {
-			if a.GetVerb() == "list" && a.GetResource() == configmaps {
+			if a.GetVerb() == "list" && a.GetResource() == apiserver.ConfigMaps {
 				lists = append(lists, a.GetNamespace())
 			}
 		}
@@ -194,32 +204,29 @@ func TestObserveListsInNamespaces(t *testing.T) {
 func TestObserveFindsWhatIsNamedInAnotherVersion(t *testing.T) {
 	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled())
 	old := xptest.With(bucket, xptest.Field("cloud.example.org/v1alpha0", "apiVersion"))
-	xr := held(xptest.XR("x", xptest.Refs(old, xptest.Object("cloud.example.org/v1alpha0", "Gone", "", "g"))), adoption.Hold{})
-	for _, u := range []*unstructured.Unstructured{bucket, restored(bucket)} {
-		s := newServer(xptest.With(xr, xptest.SeenPaused()), u, restored(xptest.Revision(xptest.RevisionName, xr)))
+	xr := apiserver.Held(xptest.XR("x", xptest.Refs(old, xptest.Object("cloud.example.org/v1alpha0", "Gone", "", "g"))), adoption.Hold{})
+	for _, u := range []*unstructured.Unstructured{bucket, apiserver.Restored(bucket)} {
+		s := apiserver.NewServer(xptest.With(xr, xptest.SeenPaused()), u, apiserver.Restored(xptest.Revision(xptest.RevisionName, xr)))
 		w := observe(t, s, xr)
 		var codes []reason.Code
 		for _, m := range adoption.Next(w, xp.RefTo(xr)).Waiting {
 			codes = append(codes, m.Code)
 		}
-		if diff := cmp.Diff([]reason.Code{reason.KindNotServed, reason.VersionNotServed}, codes); diff != "" || w.Get(xp.RefTo(old)) == nil || len(s.requests("get")) > 0 {
+		if diff := cmp.Diff([]reason.Code{reason.KindNotServed, reason.VersionNotServed}, codes); diff != "" || w.Get(xp.RefTo(old)) == nil || len(s.Requests("get")) > 0 {
 			t.Errorf("the object must be found by lists: -want, +got:\n%s", diff)
 		}
 	}
 }
 
-var errConversion = apierrors.NewInternalError(errors.New(
-	`conversion webhook for cloud.example.org/v1alpha1, Kind=Bucket failed: Post "https://provider.crossplane-system.svc/convert": service "provider" not found`))
-
 // A composed kind that can't be read blocks only the XRs that compose it. A kind that all plans
 // need blocks all. An object that can't be converted is not missing, and blocks no other XR.
 func TestObserveWhatCannotBeRead(t *testing.T) {
 	c := xptest.Object("v1", "ConfigMap", "infra", "c", xptest.ControlledBy(xptest.XR("y")))
-	theirs := restored(xptest.XR("y", xptest.Refs(c), xptest.SeenPaused()))
+	theirs := apiserver.Restored(xptest.XR("y", xptest.Refs(c), xptest.SeenPaused()))
 	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")))
-	mine := restored(xptest.XR("x", xptest.Refs(bucket), xptest.SeenPaused()))
-	publisher := restored(xptest.MR("b", xptest.PublishesTo("infra", "s")))
-	claimed := restored(xptest.XR("x", xptest.ClaimedBy(xptest.Claim("o", xptest.OfXR(mine))), xptest.SeenPaused()))
+	mine := apiserver.Restored(xptest.XR("x", xptest.Refs(bucket), xptest.SeenPaused()))
+	publisher := apiserver.Restored(xptest.MR("b", xptest.PublishesTo("infra", "s")))
+	claimed := apiserver.Restored(xptest.XR("x", xptest.ClaimedBy(xptest.Claim("o", xptest.OfXR(mine))), xptest.SeenPaused()))
 	down, forbidden := apierrors.NewServiceUnavailable("its server is down"), apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("not for you"))
 	type args struct {
 		reason string
@@ -235,30 +242,30 @@ func TestObserveWhatCannotBeRead(t *testing.T) {
 		// wants is the object that the XR waits for; if it is empty, all wait.
 		wants string
 	}
-	each(t, map[string]args{
+	xptest.Each(t, map[string]args{
 		"Down":        {reason: "A tenant's XR can list any kind.", object: mine, fails: "buckets", with: down, wants: "Bucket b"},
 		"Forbidden":   {reason: "The plugin may lack the right to read a kind.", object: mine, fails: "buckets", with: forbidden, wants: "Bucket b"},
 		"DownWhole":   {reason: "The plugin can't read an object from before the restore.", object: mine, fails: "buckets", whole: true, with: down, wants: "Bucket b"},
 		"Dropped":     {reason: "An object that may exist must not be given up.", object: xptest.With(mine, xptest.Refs()), fails: "buckets", with: down, wants: "Bucket b"},
-		"NotAnXR":     {reason: "A claim can name any object.", object: restored(xptest.Claim("o", xptest.OfXR(bucket))), fails: "buckets", with: down, wants: "Bucket b"},
+		"NotAnXR":     {reason: "A claim can name any object.", object: apiserver.Restored(xptest.Claim("o", xptest.OfXR(bucket))), fails: "buckets", with: down, wants: "Bucket b"},
 		"Hangs":       {reason: "Perhaps only the server of this kind does not answer.", object: mine, fails: "buckets", with: context.DeadlineExceeded, wants: "Bucket b"},
-		"Converted":   {reason: "The adoption of an MR waits for the webhook.", object: publisher, fails: "buckets", with: errConversion, wants: "Bucket b"},
-		"ConvertedXR": {reason: "An XRD can have a webhook.", object: claimed, fails: "xorders", with: errConversion, unread: true, wants: "XOrder x"},
-		"OfClaim":     {reason: "An XR waits if its claim can't be read.", object: claimed, fails: "orderclaims", with: errConversion, wants: "OrderClaim team-a/o"},
-		"Unanswered":  {reason: "A broken connection does not prove that one kind is down.", object: mine, fails: "buckets", with: errDown},
+		"Converted":   {reason: "The adoption of an MR waits for the webhook.", object: publisher, fails: "buckets", with: apiserver.ErrConversion, wants: "Bucket b"},
+		"ConvertedXR": {reason: "An XRD can have a webhook.", object: claimed, fails: "xorders", with: apiserver.ErrConversion, unread: true, wants: "XOrder x"},
+		"OfClaim":     {reason: "An XR waits if its claim can't be read.", object: claimed, fails: "orderclaims", with: apiserver.ErrConversion, wants: "OrderClaim team-a/o"},
+		"Unanswered":  {reason: "A broken connection does not prove that one kind is down.", object: mine, fails: "buckets", with: apiserver.ErrDown},
 		"Subject":     {reason: "The user requested this object, so the failure is an error.", object: mine, fails: "buckets", with: down, asked: bucket},
 		"XRs":         {reason: "Without XRs there is nothing to adopt.", object: mine, fails: "xorders", with: down},
 		"Claims":      {reason: "The plan depends on whether an XR has a claim.", object: claimed, fails: "orderclaims", with: forbidden},
 		"Revisions":   {reason: "All XRs depend on revisions.", object: mine, fails: "compositionrevisions", with: forbidden},
-		"Secrets":     {reason: "Connection Secrets concern all objects.", object: restored(xptest.XR("x", xptest.NeverComposed(), xptest.PublishesTo("infra", "s"))), fails: "secrets", with: down},
+		"Secrets":     {reason: "Connection Secrets concern all objects.", object: apiserver.Restored(xptest.XR("x", xptest.NeverComposed(), xptest.PublishesTo("infra", "s"))), fails: "secrets", with: down},
 	}, func(t *testing.T, tc args) {
-		s := newServer(theirs, restored(c), tc.object, restored(xptest.Revision(xptest.RevisionName, theirs)))
-		s.refuseLists(tc.fails, tc.whole, tc.with)
+		s := apiserver.NewServer(theirs, apiserver.Restored(c), tc.object, apiserver.Restored(xptest.Revision(xptest.RevisionName, theirs)))
+		s.RefuseLists(tc.fails, tc.whole, tc.with)
 		objects := []*unstructured.Unstructured{theirs, tc.object}
 		if tc.asked != nil {
 			objects = append(objects, tc.asked)
 		}
-		w, err := snapshotOf(t.Context(), s.cluster(), adoption.Unverified, selector, refsOf(objects))
+		w, err := snapshotOf(t.Context(), clusterOf(s), adoption.Unverified, selector, apiserver.RefsOf(objects))
 		if tc.wants == "" {
 			if !errors.Is(err, tc.with) {
 				t.Errorf("%s\ngot error %v", tc.reason, err)
@@ -280,11 +287,11 @@ func TestObserveWhatCannotBeRead(t *testing.T) {
 		}
 	})
 	for name, err := range map[string]error{
-		"NotFound": apierrors.NewNotFound(buckets.GroupResource(), ""), // A CRD that went away after discovery has no objects.
-		"NoList":   apierrors.NewMethodNotSupported(buckets.GroupResource(), "list"),
+		"NotFound": apierrors.NewNotFound(apiserver.Buckets.GroupResource(), ""), // A CRD that went away after discovery has no objects.
+		"NoList":   apierrors.NewMethodNotSupported(apiserver.Buckets.GroupResource(), "list"),
 	} {
-		s := newServer(mine, restored(xptest.Revision(xptest.RevisionName, mine)))
-		s.failOn("list", "buckets", 1, err)
+		s := apiserver.NewServer(mine, apiserver.Restored(xptest.Revision(xptest.RevisionName, mine)))
+		s.FailOn("list", "buckets", 1, err)
 		if plan := adoption.Next(observe(t, s, mine), xp.RefTo(mine)); plan.Patch != nil || len(plan.Waiting) == 0 {
 			t.Errorf("%s: the plan waits for nothing: %+v", name, plan)
 		}
@@ -294,9 +301,9 @@ func TestObserveWhatCannotBeRead(t *testing.T) {
 // A tenant's XR can list as many kinds as fit into etcd, and all adoptions wait for each request.
 func TestObserveDiscoversOnce(t *testing.T) {
 	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("y")))
-	theirs := restored(xptest.XR("y", xptest.Refs(bucket)))
+	theirs := apiserver.Restored(xptest.XR("y", xptest.Refs(bucket)))
 	down := schema.GroupVersion{Group: "down.example.org", Version: "v1"}
-	requests := func(t *testing.T, made int, of func(*server) *Cluster) int {
+	requests := func(t *testing.T, made int, of func(*apiserver.Server) *Cluster) int {
 		t.Helper()
 		var listed []*unstructured.Unstructured
 		for i := range made {
@@ -304,33 +311,31 @@ func TestObserveDiscoversOnce(t *testing.T) {
 			listed = append(listed, xptest.Object("group"+n+".org/v1", "K", "", "a"), xptest.Object(xptest.ManagedVersion, "K"+n, "", "a"),
 				xptest.Object("cloud.example.org/v"+n, "Bucket", "", "a"), xptest.Object(down.String(), "K"+n, "", "a"))
 		}
-		mine := restored(xptest.XR("x", xptest.Refs(listed...)))
-		s := newServer(theirs, mine, restored(bucket), restored(xptest.Revision(xptest.RevisionName, mine))).serve(down.String())
-		s.undiscoverable = map[string]error{down.String(): apierrors.NewServiceUnavailable("its server is down")}
-		c := of(s)
-		c.backoff = wait.Backoff{Steps: 1}
-		w, err := snapshotOf(t.Context(), c, adoption.Unverified, selector, []xp.Ref{xp.RefTo(theirs), xp.RefTo(mine)})
-		must(t, err)
+		mine := apiserver.Restored(xptest.XR("x", xptest.Refs(listed...)))
+		s := apiserver.NewServer(theirs, mine, apiserver.Restored(bucket), apiserver.Restored(xptest.Revision(xptest.RevisionName, mine))).Serve(down.String())
+		s.Undiscoverable = map[string]error{down.String(): apierrors.NewServiceUnavailable("its server is down")}
+		w, err := snapshotOf(t.Context(), of(s), adoption.Unverified, selector, []xp.Ref{xp.RefTo(theirs), xp.RefTo(mine)})
+		xptest.Must(t, err)
 		// The fourth list is of all Buckets: refs with unknown versions are looked for in the
 		// served one.
-		if len(s.requests("list")) != 4 || w.Get(xp.RefTo(bucket)) == nil {
-			t.Errorf("the lists were %v", s.requests("list"))
+		if len(s.Requests("list")) != 4 || w.Get(xp.RefTo(bucket)) == nil {
+			t.Errorf("the lists were %v", s.Requests("list"))
 		}
 		if waiting := adoption.Next(w, xp.RefTo(mine)).Waiting; len(waiting) < len(listed) {
 			t.Errorf("the plan must wait for all %d missing objects, not for %d", len(listed), len(waiting))
 		}
 
-		return len(s.kindReads) + s.groupReads
+		return len(s.KindReads) + s.GroupReads
 	}
-	for name, of := range map[string]func(*server) *Cluster{
-		"InParts": (*server).cluster,
-		"AtOnce": func(s *server) *Cluster { // The server returns all groups at once, except those that are down.
-			g := &bulkServer{server: s, failing: map[schema.GroupVersion]error{down: errDown}}
+	for name, of := range map[string]func(*apiserver.Server) *Cluster{
+		"InParts": clusterOf,
+		"AtOnce": func(s *apiserver.Server) *Cluster { // The server returns all groups at once, except those that are down.
+			g := &apiserver.BulkServer{Server: s, Failing: map[schema.GroupVersion]error{down: apiserver.ErrDown}}
 
 			return NewCluster(g, g)
 		},
 	} {
-		bubble(t, func(t *testing.T) {
+		xptest.Bubble(t, func(t *testing.T) {
 			if few, many := requests(t, 2, of), requests(t, 60, of); few != many {
 				t.Errorf("%s: %d requests for few kinds and %d for many", name, few, many)
 			}
@@ -340,16 +345,16 @@ func TestObserveDiscoversOnce(t *testing.T) {
 
 func TestObserveFindsKindsThatHaveCome(t *testing.T) {
 	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")))
-	xr := restored(xptest.XR("x", xptest.Refs(bucket)))
-	s := newServer(xr, restored(bucket), restored(xptest.Revision(xptest.RevisionName, xr)))
-	served := s.kinds[xptest.ManagedVersion]
-	delete(s.kinds, xptest.ManagedVersion)
-	c := s.cluster()
+	xr := apiserver.Restored(xptest.XR("x", xptest.Refs(bucket)))
+	s := apiserver.NewServer(xr, apiserver.Restored(bucket), apiserver.Restored(xptest.Revision(xptest.RevisionName, xr)))
+	served := s.Kinds[xptest.ManagedVersion]
+	delete(s.Kinds, xptest.ManagedVersion)
+	c := clusterOf(s)
 	for _, there := range []bool{false, true} {
 		w, err := snapshotOf(t.Context(), c, adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)})
 		if err != nil || (w.Get(xp.RefTo(bucket)) != nil) != there {
 			t.Errorf("the provider is installed: %v; got %v, %v", there, w.Get(xp.RefTo(bucket)), err)
 		}
-		s.kinds[xptest.ManagedVersion] = served
+		s.Kinds[xptest.ManagedVersion] = served
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest/apiserver"
 )
 
 // A poll without changes observes once and writes nothing, however much is held. It requests no
@@ -26,23 +27,23 @@ func TestPollsWithoutChanges(t *testing.T) {
 		// writes is the maximum number of writes.
 		writes int
 	}
-	each(t, map[string]args{
+	xptest.Each(t, map[string]args{
 		"Fresh":   {reason: "Crossplane has not been silent for long.", age: -time.Hour},
 		"Stopped": {reason: "A Crossplane without replicas can't answer a request.", age: 5 * time.Minute, objects: stopped},
 		"Silent":  {reason: "The poll requests a few reconciles and removes the requests.", age: 5 * time.Minute, writes: 2 * maxRequests},
 		"Missing": {reason: "A cause that needs a user must not be reported again.", age: 5 * time.Minute, objects: stopped, missing: true},
 	}, func(t *testing.T, tc args) {
 		for _, xrs := range []int{2 * maxRequests, 5 * maxRequests} {
-			s := newAPIServer()
-			first := s.putHeldXRs(xrs, time.Now().Add(-tc.age))
-			s.put(tc.objects...)
+			s := apiserver.NewTransport()
+			first := s.PutHeldXRs(xrs, time.Now().Add(-tc.age))
+			s.Put(tc.objects...)
 			if tc.missing {
-				s.remove(xptest.MR("x00000-0"))
+				s.Remove(xptest.MR("x00000-0"))
 			}
 			for n := range 3 {
-				s.takeRequests()
+				s.TakeRequests()
 				adoptWith(t, newAdopter(t, s), adoption.Unverified, first)
-				most, writes := countRequests(s.takeRequests())
+				most, writes := apiserver.CountRequests(s.TakeRequests())
 				// The first poll writes two Events and a mark for each held object.
 				if n > 0 && (writes > tc.writes || most > 2) || n == 0 && writes > 3*xrs+tc.writes {
 					t.Errorf("%s\npoll %d of %d XRs: got %d writes and %d lists of a kind, want at most %d and 2", tc.reason, n, xrs, writes, most, tc.writes)
@@ -56,18 +57,18 @@ func TestPollsWithoutChanges(t *testing.T) {
 // Event for the hold, one for the release, and the two steps between.
 func TestAdoptionsCostTheSameForEach(t *testing.T) {
 	for _, xrs := range []int{10, 100} {
-		bubble(t, func(t *testing.T) {
-			s := newAPIServer()
-			s.controllers = reconcileAtOnce
-			first := s.putHeldXRs(xrs, time.Now())
-			plans, err := newAdopter(t, s).Adopt(t.Context(), adoption.Unverified, monday, selector, xp.RefTo(first))
-			must(t, err)
+		xptest.Bubble(t, func(t *testing.T) {
+			s := apiserver.NewTransport()
+			s.Controllers = reconcileAtOnce
+			first := s.PutHeldXRs(xrs, time.Now())
+			plans, err := newAdopter(t, s).Adopt(t.Context(), adoption.Unverified, apiserver.Monday, selector, xp.RefTo(first))
+			xptest.Must(t, err)
 			for id, p := range plans {
-				if !p.Done || p.Adopted != composedEach {
+				if !p.Done || p.Adopted != apiserver.ComposedEach {
 					t.Fatalf("%v: got %+v", id, p)
 				}
 			}
-			if most, writes := countRequests(s.takeRequests()); writes != 4*xrs || most > 1 {
+			if most, writes := apiserver.CountRequests(s.TakeRequests()); writes != 4*xrs || most > 1 {
 				t.Errorf("%d lists of a kind, and %d writes for %d XRs", most, writes, xrs)
 			}
 		})
@@ -76,23 +77,23 @@ func TestAdoptionsCostTheSameForEach(t *testing.T) {
 
 // Each change of an XR triggers a reconcile, so notices wait while Crossplane reconciles it.
 func TestPollsWriteNothingDuringReconciles(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		s := newAPIServer()
+	xptest.Bubble(t, func(t *testing.T) {
+		s := apiserver.NewTransport()
 		const xrs = 20
-		first := s.putHeldXRs(xrs, time.Now())
-		for _, u := range s.all(xorders) {
-			s.put(xptest.With(u, xptest.SeenPaused()))
+		first := s.PutHeldXRs(xrs, time.Now())
+		for _, u := range s.All(apiserver.XOrders) {
+			s.Put(xptest.With(u, xptest.SeenPaused()))
 		}
 		for poll, want := range []int{xrs, 0} {
 			a := newAdopter(t, s)
 			a.patience = time.Second
 			adoptWith(t, a, adoption.Unverified, first)
-			for _, u := range s.all(xorders) {
+			for _, u := range s.All(apiserver.XOrders) {
 				if h, err := adoption.HoldOf(u); err != nil || h == nil || h.Unpaused == "" {
 					t.Fatalf("%s was not unpaused: %+v, %v", u.GetName(), h, err)
 				}
 			}
-			if n := s.takeRequests()["patch xorders"]; n != want {
+			if n := s.TakeRequests()["patch xorders"]; n != want {
 				t.Errorf("%d XRs were patched %d times in poll %d", xrs, n, poll)
 			}
 		}
@@ -101,20 +102,20 @@ func TestPollsWriteNothingDuringReconciles(t *testing.T) {
 
 // All lost reconciles are requested in the end: the next few as soon as a few have succeeded.
 func TestPollsRequestAll(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		s := newAPIServer()
-		s.controllers = func(u *unstructured.Unstructured) *unstructured.Unstructured {
+	xptest.Bubble(t, func(t *testing.T) {
+		s := apiserver.NewTransport()
+		s.Controllers = func(u *unstructured.Unstructured) *unstructured.Unstructured {
 			if !xp.HasAnnotation(u, xp.AnnotationReconcileRequested) {
 				return nil
 			}
 
 			return reconcileAtOnce(u)
 		}
-		first := s.putHeldXRs(3*maxRequests, time.Now().Add(-time.Minute))
+		first := s.PutHeldXRs(3*maxRequests, time.Now().Add(-time.Minute))
 		a := newAdopter(t, s)
 		a.firstWait = time.Second
 		adoptWith(t, a, adoption.Unverified, first)
-		for _, u := range s.all(xorders) {
+		for _, u := range s.All(apiserver.XOrders) {
 			if xp.IsPaused(u) {
 				t.Errorf("%s is still paused", u.GetName())
 			}
@@ -135,29 +136,29 @@ func TestPollsPlanChangedObjectsAgain(t *testing.T) {
 		meanwhile xptest.Option
 		want      bool
 	}
-	each(t, map[string]args{
+	xptest.Each(t, map[string]args{
 		"Status":   {reason: "A changed status does not stop the unpause.", meanwhile: xptest.Field("busy", "status", "phase"), want: true},
 		"Deleting": {reason: "Crossplane must not reconcile a terminating XR.", meanwhile: xptest.Deleting()},
 		"Released": {reason: "A user has released the XR first.", want: true, meanwhile: released},
 	}, func(t *testing.T, tc args) {
-		s := newAPIServer()
-		first := s.putHeldXRs(1, time.Now())
-		s.put(xptest.With(s.all(xorders)[0], xptest.SeenPaused()))
+		s := apiserver.NewTransport()
+		first := s.PutHeldXRs(1, time.Now())
+		s.Put(xptest.With(s.All(apiserver.XOrders)[0], xptest.SeenPaused()))
 		late := true
-		s.patched = func() {
+		s.Patched = func() {
 			if late {
 				late = false
-				s.put(xptest.With(s.all(xorders)[0], tc.meanwhile))
+				s.Put(xptest.With(s.All(apiserver.XOrders)[0], tc.meanwhile))
 			}
 		}
 		a := newAdopter(t, s)
 		a.limit = time.Nanosecond // It is one pass.
 		adoptWith(t, a, adoption.Unverified, first)
-		if unpaused := !xp.IsPaused(s.all(xorders)[0]); unpaused != tc.want {
+		if unpaused := !xp.IsPaused(s.All(apiserver.XOrders)[0]); unpaused != tc.want {
 			t.Errorf("%s\nunpaused: %v", tc.reason, unpaused)
 		}
 		// A user who releases may list and patch, but not get.
-		if asked := s.takeRequests(); asked["list one of xorders"] != 1 || asked["get xorders"] != 0 {
+		if asked := s.TakeRequests(); asked["list one of xorders"] != 1 || asked["get xorders"] != 0 {
 			t.Errorf("%s\nthe XR must be read once: %v", tc.reason, asked)
 		}
 	})
@@ -171,7 +172,7 @@ func TestReportBudget(t *testing.T) {
 		moved, ends time.Duration
 		want        int
 	}
-	each(t, map[string]args{
+	xptest.Each(t, map[string]args{
 		"Many":     {reason: "Crossplane still has many XRs to reconcile.", others: manyWrites + 1, ends: time.Hour},
 		"Few":      {reason: "With few XRs at work the Events need not wait.", others: manyWrites, ends: time.Hour, want: manyWrites},
 		"NoOthers": {reason: "No XR waits for Crossplane.", ends: time.Hour, want: unlimited},
@@ -209,7 +210,7 @@ func TestTemporary(t *testing.T) {
 		first, last adoption.Plan
 		want        bool
 	}
-	each(t, map[string]args{
+	xptest.Each(t, map[string]args{
 		"Same":         {reason: "The XR has waited for the same cause from the start.", first: waitsFor("A"), last: waitsFor("A")},
 		"Another":      {reason: "The new cause may pass in a moment.", first: waitsFor("A"), last: waitsFor("B"), want: true},
 		"UnderWay":     {reason: "Crossplane has just begun to reconcile the XR.", first: begun, last: begun, want: true},

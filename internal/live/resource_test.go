@@ -12,21 +12,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest/apiserver"
 )
 
 func TestResource(t *testing.T) {
-	s := newServer()
-	c := s.cluster()
-	for kind, want := range map[string]schema.GroupVersionResource{xptest.ClaimKind: orderclaims, xptest.LegacyKind: xorders} {
+	s := apiserver.NewServer()
+	c := clusterOf(s)
+	for kind, want := range map[string]schema.GroupVersionResource{xptest.ClaimKind: apiserver.OrderClaims, xptest.LegacyKind: apiserver.XOrders} {
 		gvr, namespaced, err := c.Resource(schema.FromAPIVersionAndKind(xptest.LegacyVersion, kind))
-		if err != nil || gvr != want || namespaced != (want == orderclaims) || len(s.kindReads) != 1 {
-			t.Errorf("one request must find a kind, which a subresource has too; %s: got %v, %v, %v, and requested %v", kind, gvr, namespaced, err, s.kindReads)
+		if err != nil || gvr != want || namespaced != (want == apiserver.OrderClaims) || len(s.KindReads) != 1 {
+			t.Errorf("one request must find a kind, which a subresource has too; %s: got %v, %v, %v, and requested %v", kind, gvr, namespaced, err, s.KindReads)
 		}
 	}
 }
@@ -38,15 +36,15 @@ func TestResourceOfUnknownKinds(t *testing.T) {
 		reason, apiVersion, kind string
 		want                     []string
 	}
-	each(t, map[string]args{
+	xptest.Each(t, map[string]args{
 		"Groups":    {reason: "The list of groups lacks the group, so no further request is needed.", apiVersion: "g%d.org/v1", kind: "K"},
 		"Versions":  {reason: "The list of groups lacks the version, so no further request is needed.", apiVersion: "example.org/v%d", kind: "K"},
 		"Kinds":     {reason: "The list of a group and version has all its kinds.", apiVersion: xptest.LegacyVersion, kind: "K%d", want: []string{xptest.LegacyVersion}},
 		"Core":      {reason: "The core group has one version.", apiVersion: "v%d", kind: "K"},
 		"CoreKinds": {reason: "The list of the core group has all its kinds.", apiVersion: "v1", kind: "K%d", want: []string{"v1"}},
 	}, func(t *testing.T, tc args) {
-		s := newServer()
-		c := s.cluster()
+		s := apiserver.NewServer()
+		c := clusterOf(s)
 		kind := func(n int) schema.GroupVersionKind {
 			return schema.FromAPIVersionAndKind(strings.ReplaceAll(tc.apiVersion, "%d", strconv.Itoa(n)), strings.ReplaceAll(tc.kind, "%d", strconv.Itoa(n)))
 		}
@@ -56,8 +54,8 @@ func TestResourceOfUnknownKinds(t *testing.T) {
 					t.Fatalf("no group serves %v; got error %v", kind(n+2), err)
 				}
 			}
-			if s.groupReads > reads || len(s.kindReads) != reads*len(tc.want) || !slices.Equal(slices.Compact(s.kindReads), tc.want) {
-				t.Errorf("%s\nrequested the groups %d times, and %v", tc.reason, s.groupReads, s.kindReads)
+			if s.GroupReads > reads || len(s.KindReads) != reads*len(tc.want) || !slices.Equal(slices.Compact(s.KindReads), tc.want) {
+				t.Errorf("%s\nrequested the groups %d times, and %v", tc.reason, s.GroupReads, s.KindReads)
 			}
 			if len(c.silent) > 0 || len(c.kinds) > len(tc.want) {
 				t.Errorf("the cache grows with the names in the backup: %v, %v", c.silent, c.kinds)
@@ -65,7 +63,7 @@ func TestResourceOfUnknownKinds(t *testing.T) {
 			time.Sleep(unservedTTL)
 		}
 		gvk := kind(2)
-		s.serve(gvk.GroupVersion().String(), metav1.APIResource{Name: "news", Kind: gvk.Kind})
+		s.Serve(gvk.GroupVersion().String(), metav1.APIResource{Name: "news", Kind: gvk.Kind})
 		if gvr, _, err := c.Resource(gvk); err != nil || gvr.Resource != "news" {
 			t.Errorf("a restore can bring a CRD; got %v, %v", gvr, err)
 		}
@@ -75,8 +73,8 @@ func TestResourceOfUnknownKinds(t *testing.T) {
 // A tenant can write any API version into a ref. An error would stop the adoption of all observed
 // XRs, and the version must not change the path of a request.
 func TestResourceOfMalformedAPIVersions(t *testing.T) {
-	s := newServer()
-	c := s.cluster()
+	s := apiserver.NewServer()
+	c := clusterOf(s)
 	for _, apiVersion := range []string{
 		"", "a/b/c", ".", "..", "../metrics", "a/..", "../..", "a?b/v1", "a b/v1", "%2e%2e/v1",
 		"A/v1", "a/V 1", "/", "/v1", "v1/", "\x00",
@@ -85,7 +83,7 @@ func TestResourceOfMalformedAPIVersions(t *testing.T) {
 			t.Errorf("no group serves %q; got error %v", apiVersion, err)
 		}
 	}
-	for _, asked := range s.kindReads {
+	for _, asked := range s.KindReads {
 		if strings.Contains(asked, "..") || asked == "." || asked == "" {
 			t.Errorf("requested %q", asked)
 		}
@@ -94,8 +92,8 @@ func TestResourceOfMalformedAPIVersions(t *testing.T) {
 
 func TestServed(t *testing.T) {
 	legacy := xp.UsageKinds()[2]
-	s := newServer().serve(legacy.Group+"/v1beta1", metav1.APIResource{Name: "usages", Kind: legacy.Kind})
-	c := s.cluster()
+	s := apiserver.NewServer().Serve(legacy.Group+"/v1beta1", metav1.APIResource{Name: "usages", Kind: legacy.Kind})
+	c := clusterOf(s)
 	bucket := xptest.MR("b").GroupVersionKind()
 	for range 3 {
 		if gvk, ok, err := c.Served(bucket.GroupKind()); err != nil || !ok || gvk != bucket {
@@ -110,52 +108,21 @@ func TestServed(t *testing.T) {
 			t.Errorf("%s is not served; got %v, %v", gk, ok, err)
 		}
 	}
-	if s.groupReads != 1 {
-		t.Errorf("each MR of a backup asks for its kind, but the groups stay the same; requested them %d times", s.groupReads)
+	if s.GroupReads != 1 {
+		t.Errorf("each MR of a backup asks for its kind, but the groups stay the same; requested them %d times", s.GroupReads)
 	}
-	delete(s.kinds, xptest.LegacyVersion)
+	delete(s.Kinds, xptest.LegacyVersion)
 	if _, ok, err := c.Served(schema.GroupKind{Group: "example.org", Kind: "XOrder"}); ok || err != nil {
 		t.Errorf("a group that went away serves nothing; got %v, %v", ok, err)
 	}
 }
 
-// bulkServer is a server that returns all groups and kinds at once, except those in failing.
-type bulkServer struct {
-	*server
-
-	failing map[schema.GroupVersion]error
-	err     error
-}
-
-func (g *bulkServer) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
-	all, err := g.ServerGroups()
-	if g.err != nil || err != nil {
-		return nil, nil, g.err
-	}
-	var groups []*metav1.APIGroup
-	for i := range all.Groups {
-		groups = append(groups, &all.Groups[i])
-	}
-	var lists []*metav1.APIResourceList
-	for groupVersion, resources := range g.kinds {
-		gv, _ := schema.ParseGroupVersion(groupVersion)
-		if g.failing[gv] == nil {
-			lists = append(lists, &metav1.APIResourceList{GroupVersion: groupVersion, APIResources: resources})
-		}
-	}
-	if len(g.failing) > 0 {
-		return groups, lists, &discovery.ErrGroupDiscoveryFailed{Groups: g.failing}
-	}
-
-	return groups, lists, nil
-}
-
 func TestDiscover(t *testing.T) {
-	g := &bulkServer{server: surveyed()}
+	g := &apiserver.BulkServer{Server: apiserver.NewCategorized()}
 	c := NewCluster(g, g)
 	discover := func(categories ...string) int {
 		t.Helper()
-		must(t, c.Discover())
+		xptest.Must(t, c.Discover())
 		kinds, unread, err := c.Kinds(t.Context(), categories...)
 		if err != nil || len(unread) > 0 {
 			t.Fatal(unread, err)
@@ -163,31 +130,31 @@ func TestDiscover(t *testing.T) {
 
 		return len(kinds)
 	}
-	if n := discover(xp.CategoryComposite, xp.CategoryClaim, xp.CategoryManaged); n != 3 || len(g.kindReads) > 0 {
-		t.Errorf("one request must return all kinds; got %d, and requested %v", n, g.kindReads)
+	if n := discover(xp.CategoryComposite, xp.CategoryClaim, xp.CategoryManaged); n != 3 || len(g.KindReads) > 0 {
+		t.Errorf("one request must return all kinds; got %d, and requested %v", n, g.KindReads)
 	}
-	delete(g.kinds, "example.org/v1alpha1")
+	delete(g.Kinds, "example.org/v1alpha1")
 	if n := discover(xp.CategoryComposite); n > 0 {
 		t.Errorf("a discovery must replace the kinds that were known before; got %d", n)
 	}
-	g.failing = map[schema.GroupVersion]error{{Group: "cloud.example.org", Version: "v1alpha1"}: errDown}
-	if n := discover(xp.CategoryManaged); n != 1 || len(g.kindReads) != 1 {
-		t.Errorf("a failed group must be requested separately; got %d, and requested %v", n, g.kindReads)
+	g.Failing = map[schema.GroupVersion]error{{Group: "cloud.example.org", Version: "v1alpha1"}: apiserver.ErrDown}
+	if n := discover(xp.CategoryManaged); n != 1 || len(g.KindReads) != 1 {
+		t.Errorf("a failed group must be requested separately; got %d, and requested %v", n, g.KindReads)
 	}
-	g.err = errDown
-	if err := c.Discover(); !errors.Is(err, errDown) {
+	g.Err = apiserver.ErrDown
+	if err := c.Discover(); !errors.Is(err, apiserver.ErrDown) {
 		t.Errorf("without an answer no kind is known; got %v", err)
 	}
 }
 
 func TestWithoutShortNames(t *testing.T) {
-	g := &bulkServer{server: newServer().serve("short.example.org/v1", metav1.APIResource{Name: "things", Kind: "Thing", ShortNames: []string{"th"}})}
+	g := &apiserver.BulkServer{Server: apiserver.NewServer().Serve("short.example.org/v1", metav1.APIResource{Name: "things", Kind: "Thing", ShortNames: []string{"th"}})}
 	c := NewCluster(g, g)
 	got, err := c.WithoutShortNames([]string{"Th", "secrets", "*"})
-	must(t, err)
-	same(t, []string{"things.short.example.org", "secrets", "*"}, got, "a short name stands for a resource")
-	g.err = errDown
-	if _, err := c.WithoutShortNames([]string{"po"}); !errors.Is(err, errDown) {
+	xptest.Must(t, err)
+	xptest.Same(t, []string{"things.short.example.org", "secrets", "*"}, got, "a short name stands for a resource")
+	g.Err = apiserver.ErrDown
+	if _, err := c.WithoutShortNames([]string{"po"}); !errors.Is(err, apiserver.ErrDown) {
 		t.Errorf("a server that does not answer is an error, got %v", err)
 	}
 	if got, err := c.WithoutShortNames(nil); got != nil || err != nil {
@@ -195,20 +162,16 @@ func TestWithoutShortNames(t *testing.T) {
 	}
 }
 
-func listed(name, kind string, categories ...string) metav1.APIResource {
-	return metav1.APIResource{Name: name, Kind: kind, Verbs: metav1.Verbs{"list"}, Categories: categories}
-}
-
 func TestKinds(t *testing.T) {
-	s := newServer()
-	s.kinds = map[string][]metav1.APIResource{
-		"example.org/v1": {listed("xorders", "XOrder", "crossplane", "composite"), listed("orders", "Order", "claim")},
+	s := apiserver.NewServer()
+	s.Kinds = map[string][]metav1.APIResource{
+		"example.org/v1": {apiserver.Listable("xorders", "XOrder", "crossplane", "composite"), apiserver.Listable("orders", "Order", "claim")},
 		"example.org/v1beta1": {
-			listed("xorders", "XOrder", "composite"), listed("olds", "Old", "crossplane", "composite"), {Name: "xorders/status", Kind: "XOrder", Categories: []string{"composite"}},
+			apiserver.Listable("xorders", "XOrder", "composite"), apiserver.Listable("olds", "Old", "crossplane", "composite"), {Name: "xorders/status", Kind: "XOrder", Categories: []string{"composite"}},
 		},
-		"cloud.example.org/v1": {listed("buckets", "Bucket", "crossplane", "managed"), listed("configs", "ProviderConfig", "crossplane", "provider")},
+		"cloud.example.org/v1": {apiserver.Listable("buckets", "Bucket", "crossplane", "managed"), apiserver.Listable("configs", "ProviderConfig", "crossplane", "provider")},
 	}
-	c := s.cluster()
+	c := clusterOf(s)
 	kinds, unread, err := c.Kinds(t.Context(), xp.CategoryComposite, xp.CategoryManaged)
 	if err != nil || len(unread) > 0 {
 		t.Fatalf("got %v, %v", unread, err)
@@ -218,7 +181,7 @@ func TestKinds(t *testing.T) {
 		got = append(got, gvk.GroupVersion().String()+" "+gvk.Kind)
 	}
 	slices.Sort(got)
-	same(t, []string{"cloud.example.org/v1 Bucket", "example.org/v1 XOrder", "example.org/v1beta1 Old"}, got, "each kind must come once, in the preferred version of its group if that has it")
+	xptest.Same(t, []string{"cloud.example.org/v1 Bucket", "example.org/v1 XOrder", "example.org/v1beta1 Old"}, got, "each kind must come once, in the preferred version of its group if that has it")
 	for gvk, want := range map[schema.GroupVersionKind]struct{ reconciled, claim bool }{
 		{Group: "example.org", Version: "v1", Kind: "XOrder"}:               {reconciled: true},
 		{Group: "example.org", Version: "v1", Kind: "Order"}:                {reconciled: true, claim: true},
@@ -236,14 +199,14 @@ func TestKinds(t *testing.T) {
 }
 
 func TestKindsReturnsUnreadGroups(t *testing.T) {
-	s := newServer()
-	c := s.cluster()
+	s := apiserver.NewServer()
+	c := clusterOf(s)
 	if _, err := c.cachedGroups(); err != nil {
 		t.Fatal(err)
 	}
-	s.discoveryErr = errDown
+	s.DiscoveryErr = apiserver.ErrDown
 	kinds, unread, err := c.Kinds(t.Context(), xp.CategoryManaged)
-	if err != nil || len(kinds) > 0 || len(unread) != len(s.kinds) {
+	if err != nil || len(kinds) > 0 || len(unread) != len(s.Kinds) {
 		t.Errorf("a group without an answer must be in the list of unread ones: got %v, %v, %v", kinds, unread, err)
 	}
 }
@@ -259,11 +222,11 @@ func TestInactive(t *testing.T) {
 		unserved bool
 		mrds     []*unstructured.Unstructured
 		kind     string
-		change   func(*server)
+		change   func(*apiserver.Server)
 		want     string
 		requests int
 	}
-	each(t, map[string]args{
+	xptest.Each(t, map[string]args{
 		"Served":    {reason: "A backup brought the CRD, but the MRD is inactive.", mrds: []*unstructured.Unstructured{of("buckets", "Bucket")}, kind: "Bucket", want: bucket, requests: 1},
 		"Active":    {reason: "An active MRD needs no command.", mrds: []*unstructured.Unstructured{xptest.ManagedDefinition("buckets", mr)}, kind: "Bucket", requests: 1},
 		"None":      {reason: "Not every kind has an MRD.", kind: "Bucket", requests: 1},
@@ -274,10 +237,10 @@ func TestInactive(t *testing.T) {
 			mrds: []*unstructured.Unstructured{xptest.ManagedDefinition("buckets", xptest.Object("s3.cloud.example.org/v1", "Bucket", "", "b"), xptest.Inactive())},
 		},
 		"MadeUp":    {reason: "A kind that a tenant invented must cost no request.", unserved: true, kind: "Nothing"},
-		"V1":        {reason: "Crossplane v1 has no MRDs.", kind: "Bucket", change: func(s *server) { delete(s.kinds, definitionsOfMRs.GroupVersion().String()) }},
-		"Forbidden": {reason: "Without the right to read MRDs there is the general advice.", kind: "Bucket", change: func(s *server) { forbid(s, definitionsOfMRs.Resource) }, mrds: []*unstructured.Unstructured{of("buckets", "Bucket")}, requests: 1},
+		"V1":        {reason: "Crossplane v1 has no MRDs.", kind: "Bucket", change: func(s *apiserver.Server) { delete(s.Kinds, apiserver.DefinitionsOfMRs.GroupVersion().String()) }},
+		"Forbidden": {reason: "Without the right to read MRDs there is the general advice.", kind: "Bucket", change: func(s *apiserver.Server) { apiserver.Forbid(s, apiserver.DefinitionsOfMRs.Resource) }, mrds: []*unstructured.Unstructured{of("buckets", "Bucket")}, requests: 1},
 	}, func(t *testing.T, tc args) {
-		s, c := withMRDs(newServer(tc.mrds...), tc.unserved, tc.mrds)
+		s, c := withMRDs(apiserver.NewServer(tc.mrds...), tc.unserved, tc.mrds)
 		if tc.change != nil {
 			tc.change(s)
 		}
@@ -287,29 +250,19 @@ func TestInactive(t *testing.T) {
 				t.Fatalf("%s\ngot %q, want %q", tc.reason, got, tc.want)
 			}
 		}
-		if asked := s.requests("list"); len(asked) != tc.requests {
+		if asked := s.Requests("list"); len(asked) != tc.requests {
 			t.Errorf("%s\nasked %v", tc.reason, asked)
 		}
 	})
-	// A validation reports the MRD to activate.
-	mrds := []*unstructured.Unstructured{of("buckets", "Bucket")}
-	_, c := withMRDs(surveyed(append(mrds, xptest.XR("x", xptest.Reconciled(), xptest.Refs(mr)))...), true, mrds)
-	survey, err := ReadSurvey(t.Context(), c, Scope{})
-	must(t, err)
-	if found := diagnosis.Validate(survey.Objects, survey.State); !slices.ContainsFunc(found, func(p report.Problem) bool {
-		return p.Object == xp.RefTo(mr) && strings.Contains(p.Reason, bucket) && strings.HasPrefix(p.Next, "activate it: ")
-	}) {
-		t.Errorf("validate prints %v", found)
-	}
 }
 
 // withMRDs makes a server serve MRDs, and with unserved no kinds of theirs.
-func withMRDs(s *server, unserved bool, mrds []*unstructured.Unstructured) (*server, *Cluster) {
-	s.serve(definitionsOfMRs.GroupVersion().String(), metav1.APIResource{Name: definitionsOfMRs.Resource, Kind: xp.KindManagedDefinition.Kind})
+func withMRDs(s *apiserver.Server, unserved bool, mrds []*unstructured.Unstructured) (*apiserver.Server, *Cluster) {
+	s.Serve(apiserver.DefinitionsOfMRs.GroupVersion().String(), metav1.APIResource{Name: apiserver.DefinitionsOfMRs.Resource, Kind: xp.KindManagedDefinition.Kind})
 	if unserved {
-		delete(s.kinds, xptest.ManagedVersion)
+		delete(s.Kinds, xptest.ManagedVersion)
 	}
-	c := s.cluster()
+	c := clusterOf(s)
 	c.metadataPages = metadataOf(mrds...)
 
 	return s, c

@@ -6,12 +6,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
 // KindRestore is Velero's kind Restore.

@@ -27,14 +27,14 @@ import (
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest/apiserver"
 )
 
 // failingServer is a server that fails for a while.
 type failingServer struct {
-	*server
+	*apiserver.Server
 
 	left int
 	err  error
@@ -51,7 +51,7 @@ func (f *failingServer) ServerGroups() (*metav1.APIGroupList, error) {
 		return nil, f.err
 	}
 
-	return f.server.ServerGroups()
+	return f.Server.ServerGroups()
 }
 
 func (f *failingServer) ServerResourcesForGroupVersion(gv string) (*metav1.APIResourceList, error) {
@@ -59,7 +59,7 @@ func (f *failingServer) ServerResourcesForGroupVersion(gv string) (*metav1.APIRe
 		return nil, f.err
 	}
 
-	return f.server.ServerResourcesForGroupVersion(gv)
+	return f.Server.ServerResourcesForGroupVersion(gv)
 }
 
 // tries is how often a Cluster of these tests tries a request, without pauses.
@@ -72,7 +72,7 @@ func withoutPauses(c *Cluster) *Cluster {
 }
 
 func newFailingServer(err error, objects ...*unstructured.Unstructured) (*failingServer, *Cluster) {
-	f := &failingServer{server: newServer(objects...), err: err}
+	f := &failingServer{Server: apiserver.NewServer(objects...), err: err}
 	f.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return f.fails(), nil, f.err })
 
 	return f, withoutPauses(NewCluster(f, f))
@@ -99,8 +99,7 @@ func transientErrors() map[string]error {
 // until then.
 func TestFailuresAreNoAnswers(t *testing.T) {
 	x := xptest.XR("x")
-	mr, revision := xptest.MR("b", xptest.ControlledBy(x)), xptest.Revision(xptest.RevisionName, x)
-	xr := restored(xptest.XR("x", xptest.Refs(mr)))
+	mr := xptest.MR("b", xptest.ControlledBy(x))
 	cases := map[string]struct {
 		reason string
 		ask    func(ctx context.Context, c *Cluster) (any, error)
@@ -149,23 +148,15 @@ func TestFailuresAreNoAnswers(t *testing.T) {
 				return ok, err
 			},
 		},
-		"Observe": {
-			reason: "A poll that observes nothing would find no holds.", want: true,
-			ask: func(ctx context.Context, c *Cluster) (any, error) {
-				w, err := snapshotOf(ctx, c, adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)})
-
-				return w.Get(xp.RefTo(xr)) != nil && w.Get(xp.RefTo(mr)) != nil, err
-			},
-		},
 		"Event": {
 			reason: "An Event must report the result of a hold.",
-			ask:    func(ctx context.Context, c *Cluster) (any, error) { return nil, c.Warn(ctx, xr, "Why", "because") },
+			ask:    func(ctx context.Context, c *Cluster) (any, error) { return nil, c.Warn(ctx, x, "Why", "because") },
 		},
 	}
 	for name, tc := range cases {
 		for fault, err := range transientErrors() {
 			t.Run(name+"/"+fault, func(t *testing.T) {
-				f, c := newFailingServer(err, xr, mr, revision, settings("s"))
+				f, c := newFailingServer(err, x, mr, apiserver.Settings("s"))
 				check := func(left int) {
 					f.left = left
 					got, failure := tc.ask(t.Context(), c)
@@ -174,7 +165,7 @@ func TestFailuresAreNoAnswers(t *testing.T) {
 					}
 				}
 				check(2)
-				f, c = newFailingServer(err, xr, mr, revision, settings("s"))
+				f, c = newFailingServer(err, x, mr, apiserver.Settings("s"))
 				f.left = 1 << 20
 				if _, failure := tc.ask(t.Context(), c); failure == nil || isUnserved(failure) || !errors.Is(failure, err) ||
 					name != "Event" && strings.Count(failure.Error(), "try again when") != 1 {
@@ -204,22 +195,22 @@ func TestServerThatIsDown(t *testing.T) {
 	got = append(got, asked())
 	f.left = 1 << 20
 	got = append(got, asked())
-	same(t, []int{tries, 1, 1, tries}, got, "the requests of a first failure, a second one, a success and a new failure")
+	xptest.Same(t, []int{tries, 1, 1, tries}, got, "the requests of a first failure, a second one, a success and a new failure")
 }
 
 // A refusal is not retried.
 func TestAnswersAreFinal(t *testing.T) {
 	cases := map[string]error{
-		"NotFound":  apierrors.NewNotFound(buckets.GroupResource(), "b"),
-		"Forbidden": apierrors.NewForbidden(buckets.GroupResource(), "b", errors.New("no")),
-		"Conflict":  apierrors.NewConflict(buckets.GroupResource(), "b", errors.New("it has changed")),
+		"NotFound":  apierrors.NewNotFound(apiserver.Buckets.GroupResource(), "b"),
+		"Forbidden": apierrors.NewForbidden(apiserver.Buckets.GroupResource(), "b", errors.New("no")),
+		"Conflict":  apierrors.NewConflict(apiserver.Buckets.GroupResource(), "b", errors.New("it has changed")),
 		"Invalid":   apierrors.NewBadRequest("no"),
 		"Refused":   apierrors.NewApplyConflict(nil, "no"),
-		"Another":   errDown,
+		"Another":   apiserver.ErrDown,
 	}
 	for name, want := range cases {
 		n := 0
-		err := withoutPauses(newServer().cluster()).withRetry(t.Context().Done(), apiServerName, func() error { n++; return want })
+		err := withoutPauses(clusterOf(apiserver.NewServer())).withRetry(t.Context().Done(), apiServerName, func() error { n++; return want })
 		if n != 1 || err != want { //nolint:errorlint // It must be the same error.
 			t.Errorf("%s: requested %d times: %v", name, n, err)
 		}
@@ -229,21 +220,21 @@ func TestAnswersAreFinal(t *testing.T) {
 // A failed conversion of one kind does not concern other kinds, and is not retried as long as a
 // restart of the API server takes.
 func TestConversionIsNotOutage(t *testing.T) {
-	s := newServer(xptest.MR("b"))
-	s.failOn("list", "buckets", 1<<30, errConversion)
-	c := withoutPauses(s.cluster())
+	s := apiserver.NewServer(xptest.MR("b"))
+	s.FailOn("list", "buckets", 1<<30, apiserver.ErrConversion)
+	c := withoutPauses(clusterOf(s))
 	for range 3 {
 		if _, err := c.Exists(t.Context(), xp.RefTo(xptest.MR("b"))); !xp.IsConversion(err) {
 			t.Errorf("got %v", err)
 		}
 	}
-	if asked := s.requests("list"); len(asked) != fewRetries || len(c.silent) > 0 {
+	if asked := s.Requests("list"); len(asked) != fewRetries || len(c.silent) > 0 {
 		t.Errorf("each item of a restore asks, and a webhook may need 30 s for no answer; requested %v, silent %v", asked, c.silent)
 	}
 	began := time.Now()
 	c.now = func() time.Time { return began.Add(unconvertedTTL) }
-	if _, err := c.Named(t.Context(), xptest.MR("b").GroupVersionKind(), "b"); !xp.IsConversion(err) || len(s.requests("list")) != 2*fewRetries {
-		t.Errorf("requested %v, and got %v: the webhook may be up by now", s.requests("list"), err)
+	if _, err := c.Named(t.Context(), xptest.MR("b").GroupVersionKind(), "b"); !xp.IsConversion(err) || len(s.Requests("list")) != 2*fewRetries {
+		t.Errorf("requested %v, and got %v: the webhook may be up by now", s.Requests("list"), err)
 	}
 }
 
@@ -261,16 +252,16 @@ func TestPatchWithoutAnAnswer(t *testing.T) {
 		done []xptest.Option
 		want bool
 	}
-	each(t, map[string]args{
+	xptest.Each(t, map[string]args{
 		"Done":   {reason: "The patch succeeded, and another writer has changed another field since.", want: true, done: []xptest.Option{paused("true"), names, xptest.SeenPaused()}},
 		"Undone": {reason: "Another writer has changed the patched field.", done: []xptest.Option{paused("false"), names}},
 		"Half":   {reason: "The patch removes an annotation, and the object still has it.", done: []xptest.Option{paused("true"), kept, names}},
 	}, func(t *testing.T, tc args) {
 		before := xptest.MR("b", kept)
-		s := newServer(before)
-		s.before("patch", 1, func() { s.put(buckets, xptest.With(xptest.MR("b", xptest.Version("1")), tc.done...)) })
-		s.failOn("patch", "*", 1, &url.Error{Op: "Patch", Err: io.EOF})
-		after, err := withoutPauses(s.cluster()).Patch(t.Context(), before, pause)
+		s := apiserver.NewServer(before)
+		s.Before("patch", 1, func() { s.Put(apiserver.Buckets, xptest.With(xptest.MR("b", xptest.Version("1")), tc.done...)) })
+		s.FailOn("patch", "*", 1, &url.Error{Op: "Patch", Err: io.EOF})
+		after, err := withoutPauses(clusterOf(s)).Patch(t.Context(), before, pause)
 		if tc.want && (err != nil || after.GetResourceVersion() != "2") || !tc.want && !apierrors.IsConflict(err) {
 			t.Errorf("%s Got %v", tc.reason, err)
 		}
@@ -334,7 +325,7 @@ func TestBrokenConnections(t *testing.T) {
 			}))
 			defer s.Close()
 			c, err := connectTo(&rest.Config{Host: s.URL, Timeout: time.Second / 2})
-			must(t, err)
+			xptest.Must(t, err)
 			u, err := withoutPauses(c).Owner(t.Context(), metav1.OwnerReference{APIVersion: xptest.ManagedVersion, Kind: xptest.ManagedKind, Name: "b"}, "")
 			if err != nil || u.GetUID() != "u" {
 				t.Errorf("%s Got %v", tc.reason, err)

@@ -3,7 +3,6 @@ package live
 import (
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,6 +17,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest/apiserver"
 )
 
 const (
@@ -26,59 +26,21 @@ const (
 
 	cameAt  = "2026-01-02T11:00:00Z"
 	laterAt = "2026-01-02T11:05:00Z"
-	startAt = "2026-01-02T12:00:00Z"
 )
 
-var (
-	// monday is that restore.
-	monday = adoption.Requester{Restore: "velero/monday"}
-	// testKey signs marks.
-	testKey = adoption.Key(strings.Repeat("k", adoption.KeySize))
-)
-
-// bubble runs a test with a clock that goes on when all of the test waits. It begins at
-// startAt.
-func bubble(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(time.Date(2026, time.January, 2, 12, 0, 0, 0, time.UTC)))
-		test(t)
-	})
-}
-
-// each runs a test in a bubble for each case.
-func each[C any](t *testing.T, cases map[string]C, test func(t *testing.T, tc C)) {
-	t.Helper()
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) { bubble(t, func(t *testing.T) { test(t, tc) }) })
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// same fails unless what is there is what is wanted, and says why that is wanted.
-func same(t *testing.T, want, got any, reason string, o ...cmp.Option) {
-	t.Helper()
-	if diff := cmp.Diff(want, got, o...); diff != "" {
-		t.Errorf("%s\n-want, +got:\n%s", reason, diff)
-	}
-}
+// testKey signs marks.
+var testKey = adoption.Key(strings.Repeat("k", adoption.KeySize))
 
 // newFastAdopter returns an Adopter that ends a poll soon after the last change.
-func newFastAdopter(s *server) *Adopter {
-	a := NewAdopter(s.cluster(), discardLog())
+func newFastAdopter(s *apiserver.Server) *Adopter {
+	a := NewAdopter(clusterOf(s), discardLog())
 	a.firstWait, a.patience, a.limit, a.pause = 50*time.Millisecond, 50*time.Millisecond, 5*time.Second, 10*time.Millisecond
 
 	return a
 }
 
 // adopt polls as a new process does, and returns the plan of the object.
-func adopt(t *testing.T, s *server, u *unstructured.Unstructured) adoption.Plan {
+func adopt(t *testing.T, s *apiserver.Server, u *unstructured.Unstructured) adoption.Plan {
 	t.Helper()
 
 	return adoptWith(t, newFastAdopter(s), adoption.Unverified, u)
@@ -86,8 +48,8 @@ func adopt(t *testing.T, s *server, u *unstructured.Unstructured) adoption.Plan 
 
 func adoptWith(t *testing.T, a *Adopter, key adoption.Key, u *unstructured.Unstructured) adoption.Plan {
 	t.Helper()
-	plans, err := a.Adopt(t.Context(), key, monday, selector, xp.RefTo(u))
-	must(t, err)
+	plans, err := a.Adopt(t.Context(), key, apiserver.Monday, selector, xp.RefTo(u))
+	xptest.Must(t, err)
 
 	return plans[xp.RefTo(u).ID()]
 }
@@ -108,29 +70,9 @@ func discardLog() logrus.FieldLogger {
 	return log
 }
 
-// held returns an object with a hold of the restore, and the restore's label.
-func held(own *unstructured.Unstructured, of adoption.Hold) *unstructured.Unstructured {
-	u := xptest.With(own, xptest.Labelled("velero.io/restore-name", "monday"))
-	of.Restore = monday.Restore
-	if _, err := adoption.Put(u, of); err != nil {
-		panic(err) // The test is wrong.
-	}
-
-	return u
-}
-
-// restored returns an object as a restore leaves it: labelled, and held if it is an XR or a claim.
-func restored(u *unstructured.Unstructured) *unstructured.Unstructured {
-	if xp.IsComposite(u) || xp.IsClaim(u) {
-		return held(u, adoption.Hold{Since: startAt})
-	}
-
-	return xptest.With(u, xptest.Labelled("velero.io/restore-name", "monday"))
-}
-
 // signed returns a restored object whose mark has a genuine signature.
 func signed(u *unstructured.Unstructured) *unstructured.Unstructured {
-	u = restored(u)
+	u = apiserver.Restored(u)
 	if err := testKey.Sign(u, u.GetNamespace()); err != nil {
 		panic(err) // The test is wrong.
 	}
@@ -145,20 +87,7 @@ func checkOwn(t *testing.T, own, now *unstructured.Unstructured) {
 	if len(now.GetAnnotations()) == 0 {
 		xptest.Without("metadata", "annotations")(now)
 	}
-	same(t, xptest.With(own, xptest.Labelled("velero.io/restore-name", "monday")), now, xp.String(own)+" must be as in the backup")
-}
-
-// restoredTree returns a claim, its XR, a nested XR and their MRs, all restored.
-func restoredTree() (objects []*unstructured.Unstructured, claim, xr, child *unstructured.Unstructured) {
-	x, c := xptest.XR("x"), xptest.XR("c")
-	deep, mine := xptest.MR("deep", xptest.ControlledBy(c), xptest.Reconciled()), xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())
-	child = xptest.XR("c", xptest.ControlledBy(x), xptest.Refs(deep), xptest.Policy("Automatic"))
-	claim = xptest.Claim("o", xptest.OfXR(x))
-	xr = xptest.XR("x", xptest.ClaimedBy(claim), xptest.Refs(child, mine))
-
-	return []*unstructured.Unstructured{
-		restored(claim), restored(xr), restored(child), restored(deep), restored(mine), restored(xptest.Revision(xptest.RevisionName, x)),
-	}, claim, xr, child
+	xptest.Same(t, xptest.With(own, xptest.Labelled("velero.io/restore-name", "monday")), now, xp.String(own)+" must be as in the backup")
 }
 
 // reconcileAtOnce returns an XR or claim as Crossplane leaves it, or nil if that changes nothing.
@@ -178,20 +107,20 @@ func reconcileAtOnce(u *unstructured.Unstructured) *unstructured.Unstructured {
 }
 
 // simulateCrossplane makes each list of XRs see the next reconcile of each.
-func simulateCrossplane(s *server) {
+func simulateCrossplane(s *apiserver.Server) {
 	simulateCrossplaneExcept(s, func(*unstructured.Unstructured) bool { return false })
 }
 
 // simulateCrossplaneExcept is simulateCrossplane without the objects for which isLate returns true.
-func simulateCrossplaneExcept(s *server, isLate func(u *unstructured.Unstructured) bool) {
+func simulateCrossplaneExcept(s *apiserver.Server, isLate func(u *unstructured.Unstructured) bool) {
 	s.PrependReactor("list", "xorders", func(clienttesting.Action) (bool, runtime.Object, error) {
-		for gvr, kind := range map[schema.GroupVersionResource]string{xorders: xptest.LegacyKind, orderclaims: xptest.ClaimKind} {
-			for _, u := range s.all(gvr, schema.FromAPIVersionAndKind(xptest.LegacyVersion, kind)) {
+		for gvr, kind := range map[schema.GroupVersionResource]string{apiserver.XOrders: xptest.LegacyKind, apiserver.OrderClaims: xptest.ClaimKind} {
+			for _, u := range s.All(gvr, schema.FromAPIVersionAndKind(xptest.LegacyVersion, kind)) {
 				if isLate(u) {
 					continue
 				}
 				if next := reconcileAtOnce(u); next != nil {
-					s.put(gvr, next)
+					s.Put(gvr, next)
 				}
 			}
 		}
@@ -202,10 +131,10 @@ func simulateCrossplaneExcept(s *server, isLate func(u *unstructured.Unstructure
 
 // simulateProvider makes each list of MRs see the next reconcile of each. It fails the test if the
 // provider would create anything.
-func simulateProvider(t *testing.T, s *server, exists map[string]bool) {
+func simulateProvider(t *testing.T, s *apiserver.Server, exists map[string]bool) {
 	t.Helper()
 	s.PrependReactor("list", "buckets", func(clienttesting.Action) (bool, runtime.Object, error) {
-		for _, u := range s.all(buckets, schema.FromAPIVersionAndKind(xptest.ManagedVersion, xptest.ManagedKind)) {
+		for _, u := range s.All(apiserver.Buckets, schema.FromAPIVersionAndKind(xptest.ManagedVersion, xptest.ManagedKind)) {
 			condition := xptest.Reconciled()
 			switch found := exists[u.GetAnnotations()[xp.AnnotationExternalName]]; {
 			case xp.IsPaused(u):
@@ -216,10 +145,30 @@ func simulateProvider(t *testing.T, s *server, exists map[string]bool) {
 				condition = xptest.Synced("False", "ReconcileError", "external resource does not exist")
 			}
 			if next := xptest.With(u, condition); !cmp.Equal(next, u) {
-				s.put(buckets, next)
+				s.Put(apiserver.Buckets, next)
 			}
 		}
 
 		return false, nil, nil
 	})
+}
+
+// connect returns a Cluster with its own caches, as a new process has.
+func connect(tb testing.TB, s *apiserver.Transport) *Cluster {
+	tb.Helper()
+	c, err := connectTo(s.Config())
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	return c
+}
+
+// newAdopter returns an Adopter of a new process, whose watches end with the test.
+func newAdopter(tb testing.TB, s *apiserver.Transport) *Adopter {
+	tb.Helper()
+	a := NewAdopter(connect(tb, s), discardLog())
+	tb.Cleanup(a.forget)
+
+	return a
 }

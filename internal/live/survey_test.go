@@ -5,43 +5,21 @@ import (
 	"strings"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest/apiserver"
 )
 
-// surveyed returns a server with the categories of Crossplane's and providers' kinds.
-func surveyed(objects ...*unstructured.Unstructured) *server {
-	s := newServer(objects...)
-	claims := listed("orderclaims", xptest.ClaimKind, "claim")
-	claims.Namespaced = true
-	s.kinds = map[string][]metav1.APIResource{
-		xptest.LegacyVersion:  {listed("xorders", xptest.LegacyKind, "composite"), claims},
-		xptest.ManagedVersion: {listed("buckets", xptest.ManagedKind, "managed")},
-		"v1":                  s.kinds["v1"],
-		"velero.io/v1":        {{Name: "restores", Kind: "Restore", Namespaced: true}},
-		xp.GroupAPIExtensions + "/v1": {
-			{Name: "compositionrevisions", Kind: "CompositionRevision"}, {Name: "compositeresourcedefinitions", Kind: "CompositeResourceDefinition"},
-		},
-		xp.GroupProtection + "/v1beta1": {{Name: "usages", Kind: "Usage", Namespaced: true}},
-	}
-
-	return s
-}
-
-func survey(t *testing.T, s *server, scope Scope) *Survey {
+func survey(t *testing.T, s *apiserver.Server, scope Scope) *Survey {
 	t.Helper()
-	c := s.cluster()
-	c.metadataPages = metadataOf()
 	scope.Velero = "velero"
-	got, err := ReadSurvey(t.Context(), c, scope)
-	must(t, err)
+	got, err := ReadSurvey(t.Context(), clusterOf(s), scope)
+	xptest.Must(t, err)
 
 	return got
 }
@@ -56,20 +34,8 @@ func problems(s *Survey) []string {
 	return all
 }
 
-func claimed(namespace, name string) []*unstructured.Unstructured {
-	x := xptest.XR("x" + name)
-	labels := func(u *unstructured.Unstructured) {
-		xptest.Labelled(xp.LabelClaimNamespace, namespace)(u)
-		xptest.Reconciled()(u)
-	}
-	mr := xptest.MR("b"+name, xptest.ControlledBy(x), labels)
-	claim := xptest.Claim(name, xptest.In(namespace), xptest.OfXR(x), xptest.Reconciled())
-
-	return []*unstructured.Unstructured{claim, xptest.XR("x"+name, xptest.Refs(mr), xptest.ClaimedBy(claim), labels), mr}
-}
-
 func TestSurvey(t *testing.T) {
-	a, b := claimed("team-a", "a"), claimed("team-b", "b")
+	a, b := apiserver.ClaimedTree("team-a", "a"), apiserver.ClaimedTree("team-b", "b")
 	config := xptest.Object("v1", "ConfigMap", "team-a", "settings", xptest.ControlledBy(xptest.XR("xa")))
 	a[1] = xptest.With(a[1], xptest.Refs(a[2], config))
 	objects := slices.Concat(a, b, []*unstructured.Unstructured{config})
@@ -85,7 +51,7 @@ func TestSurvey(t *testing.T) {
 		buckets    string
 		configmaps []string
 	}
-	each(t, map[string]args{
+	xptest.Each(t, map[string]args{
 		"Whole": {
 			reason: "Kinds of Crossplane's categories are listed whole, and others by the label of composed resources.", objects: objects,
 			configmaps: []string{"crossplane.io/composite"},
@@ -113,11 +79,11 @@ func TestSurvey(t *testing.T) {
 			objects: slices.Concat(objects, []*unstructured.Unstructured{far, xptest.MR("c", xptest.Labelled(xp.LabelClaimNamespace, "team-a"), xptest.ControlledBy(far), xptest.Reconciled())}),
 		},
 	}, func(t *testing.T, tc args) {
-		s := surveyed(tc.objects...)
+		s := apiserver.NewCategorized(tc.objects...)
 		if tc.forbidden != "" {
-			forbid(s, tc.forbidden)
+			apiserver.Forbid(s, tc.forbidden)
 		}
-		same(t, tc.want, problems(survey(t, s, tc.scope)), tc.reason)
+		xptest.Same(t, tc.want, problems(survey(t, s, tc.scope)), tc.reason)
 		if tc.configmaps == nil {
 			return
 		}
@@ -125,10 +91,10 @@ func TestSurvey(t *testing.T) {
 		for _, selector := range tc.configmaps {
 			want = append(want, "configmaps "+selector)
 		}
-		got := s.requests("list")
+		got := s.Requests("list")
 		slices.Sort(want)
 		slices.Sort(got)
-		same(t, want, got, tc.reason)
+		xptest.Same(t, want, got, tc.reason)
 	})
 }
 
@@ -148,7 +114,7 @@ func TestSurveyOfNamespace(t *testing.T) {
 		// nested is true if the XR inner has to be in the tree.
 		nested bool
 	}
-	each(t, map[string]args{
+	xptest.Each(t, map[string]args{
 		"Sound":       {reason: "The tree of team-b is not read."},
 		"Missing":     {reason: "To find a missing MR all MRs are listed.", lists: gone},
 		"Foreign":     {reason: "An XR can list the MR of another XR.", lists: objects{xptest.MR("bb")}},
@@ -162,9 +128,9 @@ func TestSurveyOfNamespace(t *testing.T) {
 			reason: "The label names the namespace of a lost claim.", others: objects{xptest.With(alone, xptest.Labelled(xp.LabelClaimNamespace, "team-a"))}, more: "Bucket alone",
 		},
 	}, func(t *testing.T, tc args) {
-		a := claimed("team-a", "a")
+		a := apiserver.ClaimedTree("team-a", "a")
 		a[1] = xptest.With(a[1], xptest.Refs(append([]*unstructured.Unstructured{a[2]}, tc.lists...)...))
-		got := survey(t, surveyed(slices.Concat(a, claimed("team-b", "b"), tc.others)...), Scope{Namespace: "team-a"})
+		got := survey(t, apiserver.NewCategorized(slices.Concat(a, apiserver.ClaimedTree("team-b", "b"), tc.others)...), Scope{Namespace: "team-a"})
 		var roots []string
 		for _, n := range got.Trees() {
 			roots = append(roots, n.String())
@@ -183,23 +149,23 @@ func TestSurveyOfNamespace(t *testing.T) {
 }
 
 func TestSurveyFails(t *testing.T) {
-	s := surveyed(claimed("team-a", "a")...)
-	forbid(s, "*")
-	if _, err := ReadSurvey(t.Context(), s.cluster(), Scope{}); err == nil || !strings.Contains(err.Error(), "rights") {
+	s := apiserver.NewCategorized(apiserver.ClaimedTree("team-a", "a")...)
+	apiserver.Forbid(s, "*")
+	if _, err := ReadSurvey(t.Context(), clusterOf(s), Scope{}); err == nil || !strings.Contains(err.Error(), "rights") {
 		t.Errorf("without read access the survey must fail; got error %v", err)
 	}
-	s = surveyed()
-	delete(s.kinds, xptest.LegacyVersion)
-	delete(s.kinds, xptest.ManagedVersion)
-	if _, err := ReadSurvey(t.Context(), s.cluster(), Scope{}); err == nil || !strings.Contains(err.Error(), "is Crossplane installed") {
+	s = apiserver.NewCategorized()
+	delete(s.Kinds, xptest.LegacyVersion)
+	delete(s.Kinds, xptest.ManagedVersion)
+	if _, err := ReadSurvey(t.Context(), clusterOf(s), Scope{}); err == nil || !strings.Contains(err.Error(), "is Crossplane installed") {
 		t.Errorf("without Crossplane the survey must fail; got error %v", err)
 	}
 }
 
 func TestSurveyOfHolds(t *testing.T) {
-	tree := claimed("team-a", "a")
+	tree := apiserver.ClaimedTree("team-a", "a")
 	for i, u := range tree[:2] {
-		tree[i] = xptest.With(restored(u), xptest.Labelled(xp.LabelClaimNamespace, "team-a"))
+		tree[i] = xptest.With(apiserver.Restored(u), xptest.Labelled(xp.LabelClaimNamespace, "team-a"))
 	}
 	restore := xptest.Object("velero.io/v1", "Restore", "velero", "monday", xptest.JSON(`{"spec":{"backupName":"b"},"status":{"phase":"WaitingForPluginOperations"}}`))
 	revision := "CompositionRevision " + xptest.RevisionName
@@ -212,7 +178,7 @@ func TestSurveyOfHolds(t *testing.T) {
 		want  []string
 		waits string
 	}
-	each(t, map[string]args{
+	xptest.Each(t, map[string]args{
 		"UnderWay": {
 			reason: "The plugin reads what a held object needs.", objects: append(tree[:3:3], restore), want: []string{"Held OrderClaim team-a/a", "Held XOrder xa"}, waits: revision,
 		},
@@ -226,12 +192,12 @@ func TestSurveyOfHolds(t *testing.T) {
 			want: []string{"Held OrderClaim team-a/a", "Held XOrder xa", "NotRead CompositionRevision *"},
 		},
 	}, func(t *testing.T, tc args) {
-		s := surveyed(tc.objects...)
+		s := apiserver.NewCategorized(tc.objects...)
 		if tc.forbidden != "" {
-			forbid(s, tc.forbidden)
+			apiserver.Forbid(s, tc.forbidden)
 		}
 		got := survey(t, s, Scope{})
-		same(t, tc.want, problems(got), tc.reason)
+		xptest.Same(t, tc.want, problems(got), tc.reason)
 		plan, planned := got.State.Plans[xp.RefTo(tree[1]).ID()]
 		if planned != (tc.waits != "") || !strings.Contains(waiting(plan), tc.waits) {
 			t.Errorf("%s\ngot the plan %+v", tc.reason, plan)
@@ -239,19 +205,14 @@ func TestSurveyOfHolds(t *testing.T) {
 	})
 }
 
-func forbid(s *server, resource string) {
-	s.failOn("list", resource, 1<<30, apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", errDown))
-}
-
 func TestSurveyReadsNoSecrets(t *testing.T) {
 	x := xptest.XR("x", xptest.Reconciled())
 	secret := xptest.Object("v1", "Secret", "team-a", "s", xptest.ControlledBy(x), xptest.Labelled(xp.LabelComposite, "x"),
 		xptest.Annotated("kubectl.kubernetes.io/last-applied-configuration", `{"data":{"password":"x"}}`), xptest.Field(map[string]any{"password": "x"}, "data"))
-	s := surveyed(xptest.With(x, xptest.Refs(secret)), secret)
-	c := s.cluster()
-	c.metadataPages = metadataOf(secret)
-	got, err := ReadSurvey(t.Context(), c, Scope{Velero: "velero"})
-	must(t, err)
+	s := apiserver.NewTransport()
+	s.Put(xptest.With(x, xptest.Refs(secret)), secret)
+	got, err := ReadSurvey(t.Context(), connect(t, s), Scope{Velero: "velero"})
+	xptest.Must(t, err)
 	u := got.Get(xp.RefTo(secret))
 	if u == nil || u.Object["data"] != nil || len(u.GetAnnotations()) != 0 {
 		t.Errorf("a Secret must keep its owner and nothing else; got %v", u)
@@ -259,7 +220,22 @@ func TestSurveyReadsNoSecrets(t *testing.T) {
 	if p := problems(got); len(p) > 0 {
 		t.Errorf("the tree must have no problems; got %v", p)
 	}
-	if asked := s.requests("list"); slices.ContainsFunc(asked, func(s string) bool { return strings.HasPrefix(s, "secrets") }) {
-		t.Errorf("no Secret may be read; requested %v", asked)
+	if asked := s.TakeRequests(); asked["list metadata of secrets"] != 1 || asked["list secrets"] > 0 {
+		t.Errorf("no Secret may be read whole; requested %v", asked)
+	}
+}
+
+// A validation reports the definition of MRs to activate.
+func TestSurveyNamesInactiveDefinitions(t *testing.T) {
+	mr := xptest.MR("b")
+	mrd := xptest.ManagedDefinition("buckets", mr, xptest.Inactive())
+	s := apiserver.NewCategorized(mrd, xptest.XR("x", xptest.Reconciled(), xptest.Refs(mr)))
+	s.Serve(apiserver.DefinitionsOfMRs.GroupVersion().String(), metav1.APIResource{Name: apiserver.DefinitionsOfMRs.Resource, Kind: xp.KindManagedDefinition.Kind})
+	delete(s.Kinds, xptest.ManagedVersion)
+	got := survey(t, s, Scope{})
+	if found := diagnosis.Validate(got.Objects, got.State); !slices.ContainsFunc(found, func(p report.Problem) bool {
+		return p.Object == xp.RefTo(mr) && strings.Contains(p.Reason, mrd.GetName()) && strings.HasPrefix(p.Next, "activate it: ")
+	}) {
+		t.Errorf("validate prints %v", found)
 	}
 }

@@ -1,7 +1,10 @@
-package live
+// Package apiserver has API servers for tests, with the kinds of package xptest, and what a restore
+// leaves in them. A Server (server.go) is what a Cluster uses in place of clients: it counts and fails
+// as a test wants, but has no watches. A Transport (transport.go) answers the requests of real
+// clients, with pages and watches. Only tests import it.
+package apiserver
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,62 +29,65 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A server is an API server with the kinds of package xptest. It rejects a patch of an object that
+// A Server is an API server with the kinds of package xptest. It rejects a patch of an object that
 // has changed since it was observed.
-type server struct {
+type Server struct {
 	*fake.FakeDynamicClient
 
-	kinds map[string][]metav1.APIResource
-	// kindReads are the groups and versions that discovery has read.
-	kindReads []string
-	// groupReads counts how often discovery has read the groups.
-	groupReads int
-	// discoveryErr is the error of discovery.
-	discoveryErr error
-	// undiscoverable are the errors of groups and versions.
-	undiscoverable map[string]error
+	// Kinds are what discovery returns, by group and version.
+	Kinds map[string][]metav1.APIResource
+	// KindReads are the groups and versions that discovery has read.
+	KindReads []string
+	// GroupReads counts how often discovery has read the groups.
+	GroupReads int
+	// DiscoveryErr is the error of discovery.
+	DiscoveryErr error
+	// Undiscoverable are the errors of groups and versions.
+	Undiscoverable map[string]error
 }
 
+// The resources of the servers.
 var (
-	xorders      = schema.GroupVersionResource{Group: "example.org", Version: "v1alpha1", Resource: "xorders"}
-	orderclaims  = schema.GroupVersionResource{Group: "example.org", Version: "v1alpha1", Resource: "orderclaims"}
-	buckets      = schema.GroupVersionResource{Group: "cloud.example.org", Version: "v1alpha1", Resource: "buckets"}
+	XOrders      = schema.GroupVersionResource{Group: "example.org", Version: "v1alpha1", Resource: "xorders"}
+	OrderClaims  = schema.GroupVersionResource{Group: "example.org", Version: "v1alpha1", Resource: "orderclaims"}
+	Buckets      = schema.GroupVersionResource{Group: "cloud.example.org", Version: "v1alpha1", Resource: "buckets"}
 	revisions    = schema.GroupVersionResource{Group: xp.GroupAPIExtensions, Version: "v1", Resource: "compositionrevisions"}
 	compositions = schema.GroupVersionResource{Group: xp.GroupAPIExtensions, Version: "v1", Resource: "compositions"}
-	secrets      = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
-	configmaps   = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	events       = schema.GroupVersionResource{Version: "v1", Resource: "events"}
-	deployments  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
-	usages       = schema.GroupVersionResource{Group: xp.GroupAPIExtensions, Version: "v1beta1", Resource: "usages"}
-	xrds         = schema.GroupVersionResource{Group: xp.GroupAPIExtensions, Version: "v1", Resource: "compositeresourcedefinitions"}
-	functions    = schema.GroupVersionResource{Group: xp.GroupPackage, Version: "v1", Resource: "functions"}
+	Secrets      = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	ConfigMaps   = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	Events       = schema.GroupVersionResource{Version: "v1", Resource: "events"}
+	Deployments  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	Usages       = schema.GroupVersionResource{Group: xp.GroupAPIExtensions, Version: "v1beta1", Resource: "usages"}
+	XRDs         = schema.GroupVersionResource{Group: xp.GroupAPIExtensions, Version: "v1", Resource: "compositeresourcedefinitions"}
+	Functions    = schema.GroupVersionResource{Group: xp.GroupPackage, Version: "v1", Resource: "functions"}
 	packages     = schema.GroupVersionResource{Group: xp.GroupPackage, Version: "v1", Resource: "functionrevisions"}
 	restores     = schema.GroupVersionResource{Group: "velero.io", Version: "v1", Resource: "restores"}
-	crds         = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	CRDs         = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	orders       = schema.GroupVersionResource{Group: "example.org", Version: "v1", Resource: "orders"}
 	queues       = schema.GroupVersionResource{Group: "cloud.example.org", Version: "v1alpha1", Resource: "queues"}
-	otherSecrets = schema.GroupVersionResource{Group: "secretsmanager.example.org", Version: "v1beta1", Resource: "secrets"}
+	OtherSecrets = schema.GroupVersionResource{Group: "secretsmanager.example.org", Version: "v1beta1", Resource: "secrets"}
 
-	definitionsOfMRs = xp.ResourceManagedDefinition.WithVersion("v1alpha1")
+	DefinitionsOfMRs = xp.ResourceManagedDefinition.WithVersion("v1alpha1")
 	namespacedUsages = schema.GroupVersionResource{Group: xp.GroupProtection, Version: "v1beta1", Resource: "usages"}
 )
 
 // listKinds are the list kinds of the resources that the fake client serves.
 var listKinds = map[schema.GroupVersionResource]string{
-	xorders: xptest.LegacyKind + "List", orderclaims: xptest.ClaimKind + "List", buckets: xptest.ManagedKind + "List", revisions: "CompositionRevisionList",
-	compositions: "CompositionList", configmaps: "ConfigMapList", secrets: "SecretList", events: "EventList", deployments: "DeploymentList",
-	definitionsOfMRs: "ManagedResourceDefinitionList", xrds: "CompositeResourceDefinitionList", functions: "FunctionList", packages: "FunctionRevisionList",
-	usages: "UsageList", namespacedUsages: "UsageList", restores: "RestoreList", otherSecrets: "SecretList", crds: "CustomResourceDefinitionList",
+	XOrders: xptest.LegacyKind + "List", OrderClaims: xptest.ClaimKind + "List", Buckets: xptest.ManagedKind + "List", revisions: "CompositionRevisionList",
+	compositions: "CompositionList", ConfigMaps: "ConfigMapList", Secrets: "SecretList", Events: "EventList", Deployments: "DeploymentList",
+	DefinitionsOfMRs: "ManagedResourceDefinitionList", XRDs: "CompositeResourceDefinitionList", Functions: "FunctionList", packages: "FunctionRevisionList",
+	Usages: "UsageList", namespacedUsages: "UsageList", restores: "RestoreList", OtherSecrets: "SecretList", CRDs: "CustomResourceDefinitionList",
 }
 
-func newServer(objects ...*unstructured.Unstructured) *server {
+// NewServer returns a Server with objects.
+func NewServer(objects ...*unstructured.Unstructured) *Server {
 	var all []runtime.Object
 	for _, u := range objects {
 		all = append(all, xptest.With(u, xptest.Version("1")))
 	}
-	s := &server{
+	s := &Server{
 		FakeDynamicClient: fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), listKinds, all...),
-		kinds: map[string][]metav1.APIResource{
+		Kinds: map[string][]metav1.APIResource{
 			xptest.LegacyVersion: {
 				{Name: "xorders/status", Kind: xptest.LegacyKind},
 				{Name: "xorders", Kind: xptest.LegacyKind},
@@ -95,8 +101,8 @@ func newServer(objects ...*unstructured.Unstructured) *server {
 	}
 	s.PrependReactor("patch", "*", s.rejectStale)
 	s.PrependReactor("create", "*", generateName)
-	// The fake's watches have no events between a list and the watch. Tests of watches use an
-	// apiServer.
+	// The fake's watches have no events between a list and the watch. Tests of watches use a
+	// Transport.
 	s.PrependWatchReactor("*", func(a clienttesting.Action) (bool, watch.Interface, error) {
 		return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("no watches"))
 	})
@@ -104,18 +110,18 @@ func newServer(objects ...*unstructured.Unstructured) *server {
 	return s
 }
 
-// serve adds kinds of a group and version.
-func (s *server) serve(groupVersion string, kinds ...metav1.APIResource) *server {
-	s.kinds[groupVersion] = append(s.kinds[groupVersion], kinds...)
+// Serve adds kinds of a group and version.
+func (s *Server) Serve(groupVersion string, kinds ...metav1.APIResource) *Server {
+	s.Kinds[groupVersion] = append(s.Kinds[groupVersion], kinds...)
 
 	return s
 }
 
-// newPlatform returns a server that also serves XRDs, Functions and Usages.
-func newPlatform(objects ...*unstructured.Unstructured) *server {
-	return newServer(objects...).serve(usages.GroupVersion().String(), metav1.APIResource{Name: usages.Resource, Kind: "Usage"}).
-		serve(xp.GroupAPIExtensions+"/v1", metav1.APIResource{Name: xrds.Resource, Kind: "CompositeResourceDefinition"}).
-		serve(xp.GroupPackage+"/v1", metav1.APIResource{Name: functions.Resource, Kind: "Function"}, metav1.APIResource{Name: packages.Resource, Kind: "FunctionRevision"})
+// NewPlatform returns a server that also serves XRDs, Functions and Usages.
+func NewPlatform(objects ...*unstructured.Unstructured) *Server {
+	return NewServer(objects...).Serve(Usages.GroupVersion().String(), metav1.APIResource{Name: Usages.Resource, Kind: "Usage"}).
+		Serve(xp.GroupAPIExtensions+"/v1", metav1.APIResource{Name: XRDs.Resource, Kind: "CompositeResourceDefinition"}).
+		Serve(xp.GroupPackage+"/v1", metav1.APIResource{Name: Functions.Resource, Kind: "Function"}, metav1.APIResource{Name: packages.Resource, Kind: "FunctionRevision"})
 }
 
 // generateName sets a generated name, as an API server does.
@@ -132,7 +138,7 @@ func generateName(action clienttesting.Action) (bool, runtime.Object, error) {
 
 // rejectStale rejects a patch with an old resourceVersion, as an API server does, and sets a new
 // one.
-func (s *server) rejectStale(action clienttesting.Action) (bool, runtime.Object, error) {
+func (s *Server) rejectStale(action clienttesting.Action) (bool, runtime.Object, error) {
 	patch, ok := action.(clienttesting.PatchActionImpl)
 	if !ok {
 		return false, nil, nil
@@ -150,11 +156,11 @@ func (s *server) rejectStale(action clienttesting.Action) (bool, runtime.Object,
 		return true, nil, apierrors.NewConflict(patch.GetResource().GroupResource(), patch.GetName(), errors.New("it has changed"))
 	}
 
-	return true, s.put(patch.GetResource(), xptest.Merge(u, document)), nil
+	return true, s.Put(patch.GetResource(), xptest.Merge(u, document)), nil
 }
 
-// put creates or replaces an object with the next resourceVersion, and returns it.
-func (s *server) put(gvr schema.GroupVersionResource, u *unstructured.Unstructured) *unstructured.Unstructured {
+// Put creates or replaces an object with the next resourceVersion, and returns it.
+func (s *Server) Put(gvr schema.GroupVersionResource, u *unstructured.Unstructured) *unstructured.Unstructured {
 	n, _ := strconv.Atoi(u.GetResourceVersion())
 	u = xptest.With(u, xptest.Version(strconv.Itoa(n+1)))
 	if err := s.Tracker().Update(gvr, u, u.GetNamespace()); apierrors.IsNotFound(err) {
@@ -167,16 +173,17 @@ func (s *server) put(gvr schema.GroupVersionResource, u *unstructured.Unstructur
 	return u
 }
 
-func (s *server) get(t *testing.T, gvr schema.GroupVersionResource, namespace, name string) *unstructured.Unstructured {
+// Get returns an object, which must exist.
+func (s *Server) Get(t *testing.T, gvr schema.GroupVersionResource, namespace, name string) *unstructured.Unstructured {
 	t.Helper()
 	obj, err := s.Tracker().Get(gvr, namespace, name)
-	must(t, err)
+	xptest.Must(t, err)
 
 	return obj.(*unstructured.Unstructured) //nolint:forcetypeassert // The tracker returns only such objects.
 }
 
-// all returns the objects of a resource.
-func (s *server) all(gvr schema.GroupVersionResource, gvk schema.GroupVersionKind) (all []*unstructured.Unstructured) {
+// All returns the objects of a resource.
+func (s *Server) All(gvr schema.GroupVersionResource, gvk schema.GroupVersionKind) (all []*unstructured.Unstructured) {
 	list, err := s.Tracker().List(gvr, gvk, "")
 	if err != nil {
 		panic(err) // The test is wrong.
@@ -188,8 +195,8 @@ func (s *server) all(gvr schema.GroupVersionResource, gvk schema.GroupVersionKin
 	return all
 }
 
-// failOn makes the first n requests with a verb fail.
-func (s *server) failOn(verb, resource string, n int, err error) {
+// FailOn makes the first n requests with a verb fail.
+func (s *Server) FailOn(verb, resource string, n int, err error) {
 	s.PrependReactor(verb, resource, func(clienttesting.Action) (bool, runtime.Object, error) {
 		n--
 
@@ -197,8 +204,8 @@ func (s *server) failOn(verb, resource string, n int, err error) {
 	})
 }
 
-// before calls happens before the n-th request with the verb.
-func (s *server) before(verb string, n int, happens func()) {
+// Before calls happens before the n-th request with the verb.
+func (s *Server) Before(verb string, n int, happens func()) {
 	s.PrependReactor(verb, "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 		n--
 		if n == 0 {
@@ -209,8 +216,8 @@ func (s *server) before(verb string, n int, happens func()) {
 	})
 }
 
-// refuseLists makes lists of a resource fail; with whole only those without a selector.
-func (s *server) refuseLists(resource string, whole bool, err error) {
+// RefuseLists makes lists of a resource fail; with whole only those without a selector.
+func (s *Server) RefuseLists(resource string, whole bool, err error) {
 	s.PrependReactor("list", resource, func(a clienttesting.Action) (bool, runtime.Object, error) {
 		list, ok := a.(clienttesting.ListActionImpl)
 
@@ -218,8 +225,8 @@ func (s *server) refuseLists(resource string, whole bool, err error) {
 	})
 }
 
-// requests returns the requests with a verb, as resource and label selector or name.
-func (s *server) requests(verb string) []string {
+// Requests returns the requests with a verb, as resource and label selector or name.
+func (s *Server) Requests(verb string) []string {
 	var asked []string
 	for _, a := range s.Actions() {
 		if a.GetVerb() != verb {
@@ -240,9 +247,9 @@ func (s *server) requests(verb string) []string {
 	return asked
 }
 
-// count returns how often requests has an entry.
-func (s *server) count(verb, what string) (n int) {
-	for _, asked := range s.requests(verb) {
+// Count returns how often requests has an entry.
+func (s *Server) Count(verb, what string) (n int) {
+	for _, asked := range s.Requests(verb) {
 		if asked == what {
 			n++
 		}
@@ -251,8 +258,8 @@ func (s *server) count(verb, what string) (n int) {
 	return n
 }
 
-// steps returns the patches that change more than a notice in a mark.
-func (s *server) steps() []string {
+// Steps returns the patches that change more than a notice in a mark.
+func (s *Server) Steps() []string {
 	var steps []string
 	for _, a := range s.Actions() {
 		patch, ok := a.(clienttesting.PatchActionImpl)
@@ -275,11 +282,11 @@ func (s *server) steps() []string {
 	return steps
 }
 
-// writtenEvents returns the Events that were written, as reason, object and message.
-func (s *server) writtenEvents() []string {
+// WrittenEvents returns the Events that were written, as reason, object and message.
+func (s *Server) WrittenEvents() []string {
 	var told []string
 	for _, a := range s.Actions() {
-		if create, ok := a.(clienttesting.CreateActionImpl); ok && create.GetResource() == events {
+		if create, ok := a.(clienttesting.CreateActionImpl); ok && create.GetResource() == Events {
 			e := create.Object.(*unstructured.Unstructured) //nolint:forcetypeassert // The client sends only such objects.
 			about, _, _ := unstructured.NestedStringMap(e.Object, "involvedObject")
 			told = append(told, fmt.Sprintf("%s %s %s: %s", e.Object["type"], e.Object["reason"], about["name"], e.Object["message"]))
@@ -289,18 +296,19 @@ func (s *server) writtenEvents() []string {
 	return told
 }
 
-func (s *server) ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error) {
-	s.kindReads = append(s.kindReads, groupVersion)
-	if s.discoveryErr != nil {
-		return nil, s.discoveryErr
+// ServerResourcesForGroupVersion returns the kinds of a group and version.
+func (s *Server) ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error) {
+	s.KindReads = append(s.KindReads, groupVersion)
+	if s.DiscoveryErr != nil {
+		return nil, s.DiscoveryErr
 	}
 	if groupVersion == "" {
 		return nil, errors.New("groupVersion shouldn't be empty") // As client-go does.
 	}
-	if err := s.undiscoverable[groupVersion]; err != nil {
+	if err := s.Undiscoverable[groupVersion]; err != nil {
 		return nil, err
 	}
-	list, ok := s.kinds[groupVersion]
+	list, ok := s.Kinds[groupVersion]
 	if !ok {
 		return nil, apierrors.NewNotFound(schema.GroupResource{}, groupVersion)
 	}
@@ -308,13 +316,20 @@ func (s *server) ServerResourcesForGroupVersion(groupVersion string) (*metav1.AP
 	return &metav1.APIResourceList{GroupVersion: groupVersion, APIResources: list}, nil
 }
 
-func (s *server) ServerGroups() (*metav1.APIGroupList, error) {
-	s.groupReads++
-	if s.discoveryErr != nil {
-		return nil, s.discoveryErr
+// ServerGroups returns the groups and versions.
+func (s *Server) ServerGroups() (*metav1.APIGroupList, error) {
+	s.GroupReads++
+	if s.DiscoveryErr != nil {
+		return nil, s.DiscoveryErr
 	}
+
+	return groupsOf(s.Kinds)
+}
+
+// groupsOf returns the groups of kinds by group and version, with the newest version preferred.
+func groupsOf(kinds map[string][]metav1.APIResource) (*metav1.APIGroupList, error) {
 	versions := map[string][]metav1.GroupVersionForDiscovery{}
-	for groupVersion := range s.kinds {
+	for groupVersion := range kinds {
 		gv, err := schema.ParseGroupVersion(groupVersion)
 		if err != nil {
 			return nil, err
@@ -331,17 +346,3 @@ func (s *server) ServerGroups() (*metav1.APIGroupList, error) {
 
 	return list, nil
 }
-
-// metadataOf returns a pager that knows the metadata of objects.
-func metadataOf(objects ...*unstructured.Unstructured) pager {
-	return func(context.Context, schema.GroupVersionResource, string, metav1.ListOptions) (page, error) {
-		var p page
-		for _, u := range objects {
-			p.objects = append(p.objects, &unstructured.Unstructured{Object: map[string]any{"metadata": u.DeepCopy().Object["metadata"]}})
-		}
-
-		return p, nil
-	}
-}
-
-func (s *server) cluster() *Cluster { return NewCluster(s, s) }

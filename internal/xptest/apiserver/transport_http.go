@@ -1,4 +1,4 @@
-package live
+package apiserver
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,7 +24,14 @@ import (
 
 // RoundTrip answers a request as an API server does, without a network, for which a bubble would not
 // wait.
-func (s *apiServer) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	w.Header().Set("Content-Type", "application/json")
+	if document, ok := s.discovery(r.URL.Path); ok {
+		_ = json.NewEncoder(w).Encode(document) // A recorder takes all.
+
+		return w.Result(), nil
+	}
 	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	gv, path := schema.GroupVersion{Version: path[1]}, path[2:]
 	if strings.HasPrefix(r.URL.Path, "/apis/") {
@@ -43,13 +51,13 @@ func (s *apiServer) RoundTrip(r *http.Request) (*http.Response, error) {
 		verb = "get"
 	case isNamed:
 		verb = "list one of"
+	case isMetadata(r):
+		verb = "list metadata of"
 	}
 	if !r.URL.Query().Has("continue") {
 		s.count(verb, gvr.Resource) // All pages of a list count once.
 	}
 	st, ok := s.stores[gvr]
-	w := httptest.NewRecorder()
-	w.Header().Set("Content-Type", "application/json")
 	switch {
 	case !ok:
 		fail(w, http.StatusNotFound, metav1.StatusReasonNotFound)
@@ -58,8 +66,8 @@ func (s *apiServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	case verb == "patch":
 		s.servePatch(w, r, st, key)
 	case strings.HasPrefix(verb, "list"):
-		if s.listed != nil {
-			s.listed(gvr.Resource)
+		if s.Listed != nil {
+			s.Listed(gvr.Resource)
 		}
 		s.serveList(w, r, st, namespace)
 	default:
@@ -69,11 +77,44 @@ func (s *apiServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-func (s *apiServer) count(verb, resource string) {
+// discovery returns what the server answers about its groups and kinds; ok is false for other paths.
+// Such requests are not counted.
+func (s *Transport) discovery(path string) (document any, ok bool) {
+	kinds := map[string][]metav1.APIResource{}
+	for gvr, st := range s.stores {
+		gv := gvr.GroupVersion().String()
+		kinds[gv] = append(kinds[gv], metav1.APIResource{
+			Name: gvr.Resource, Kind: st.kind, Namespaced: st.namespaced, Categories: []string{st.category}, Verbs: metav1.Verbs{"list"},
+		})
+	}
+	gv, isAPI := strings.CutPrefix(path, "/apis/")
+	if !isAPI {
+		gv, isAPI = strings.CutPrefix(path, "/api/")
+	}
+	of, isVersion := kinds[gv]
+	switch {
+	case path == "/api":
+		return metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}}, true
+	case path == "/apis":
+		delete(kinds, "v1")
+		groups, _ := groupsOf(kinds) // The groups and versions are well-formed.
+
+		return groups, true
+	case isAPI && isVersion:
+		return metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv, APIResources: of}, true
+	default:
+		return nil, false
+	}
+}
+
+func (s *Transport) count(verb, resource string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.counts[verb+" "+resource]++
 }
+
+// endingAfter is how long ending watches last: longer than a watch that proves nothing.
+const endingAfter = 1200 * time.Millisecond
 
 // A watchBody ends the request when the client closes it.
 type watchBody struct {
@@ -88,31 +129,31 @@ func (b watchBody) Close() error {
 	return b.PipeReader.Close()
 }
 
-func (s *apiServer) watch(w *httptest.ResponseRecorder, r *http.Request, resource string) (*http.Response, error) {
-	if s.watched != nil {
-		s.watched(resource)
+func (s *Transport) watch(w *httptest.ResponseRecorder, r *http.Request, resource string) (*http.Response, error) {
+	if s.Watched != nil {
+		s.Watched(resource)
 	}
 	s.mu.Lock()
-	how := s.broken[resource]
-	if how == expired {
-		delete(s.broken, resource)
+	how := s.Broken[resource]
+	if how == ExpiredWatch {
+		delete(s.Broken, resource)
 	}
 	s.mu.Unlock()
 	switch how { //nolint:exhaustive // The others answer as always.
-	case refused:
+	case RefusedWatch:
 		fail(w, http.StatusForbidden, metav1.StatusReasonForbidden)
-	case expired:
+	case ExpiredWatch:
 		gone, _ := json.Marshal(failure(http.StatusGone, metav1.StatusReasonExpired))
 		fmt.Fprintf(w, "{\"type\":%q,\"object\":%s}\n", watch.Error, gone)
-	case empty:
-	case unanswered:
+	case EmptyWatch:
+	case UnansweredWatch:
 		<-r.Context().Done()
 
 		return nil, r.Context().Err()
 	default:
 		ctx, cancel := context.WithCancel(r.Context())
-		if how == ending {
-			ctx, cancel = context.WithTimeout(r.Context(), shortWatch+shortWatch/5)
+		if how == EndingWatch {
+			ctx, cancel = context.WithTimeout(r.Context(), endingAfter)
 		}
 		reader, writer := io.Pipe()
 		answer := w.Result()
@@ -129,7 +170,7 @@ func (s *apiServer) watch(w *httptest.ResponseRecorder, r *http.Request, resourc
 }
 
 // serveWatch sends the events of a resource after the requested version until the context ends.
-func (s *apiServer) serveWatch(ctx context.Context, w io.Writer, r *http.Request, resource string, how watching) {
+func (s *Transport) serveWatch(ctx context.Context, w io.Writer, r *http.Request, resource string, how Watching) {
 	selector, _ := labels.Parse(r.URL.Query().Get("labelSelector"))
 	from, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
 	context.AfterFunc(ctx, func() {
@@ -162,7 +203,7 @@ func (s *apiServer) serveWatch(ctx context.Context, w io.Writer, r *http.Request
 				event = watch.Deleted
 			}
 			fmt.Fprintf(w, "{\"type\":%q,\"object\":%s}\n", event, e.encoded)
-			if how == short {
+			if how == ShortWatch {
 				return
 			}
 		}
@@ -172,7 +213,7 @@ func (s *apiServer) serveWatch(ctx context.Context, w io.Writer, r *http.Request
 	}
 }
 
-func (s *apiServer) serveList(w http.ResponseWriter, r *http.Request, st *store, namespace string) {
+func (s *Transport) serveList(w http.ResponseWriter, r *http.Request, st *store, namespace string) {
 	query := r.URL.Query()
 	selector, _ := labels.Parse(query.Get("labelSelector"))
 	limit, _ := strconv.Atoi(query.Get("limit"))
@@ -197,9 +238,19 @@ func (s *apiServer) serveList(w http.ResponseWriter, r *http.Request, st *store,
 
 			break
 		}
-		items = append(items, string(entry.encoded))
+		encoded := entry.encoded
+		if isMetadata(r) {
+			u := decoded(encoded)
+			encoded, _ = json.Marshal(map[string]any{"metadata": u.Object["metadata"]}) // It was decoded.
+		}
+		items = append(items, string(encoded))
 	}
 	fmt.Fprintf(w, `{"kind":"%sList","apiVersion":"%s","metadata":{"resourceVersion":"%d","continue":%q},"items":[%s]}`, st.kind, "v1", s.version, next, strings.Join(items, ","))
+}
+
+// isMetadata reports whether a list asks for metadata only.
+func isMetadata(r *http.Request) bool {
+	return strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadataList")
 }
 
 // named returns the name that a list's field selector selects, if there is one.
@@ -207,9 +258,9 @@ func named(r *http.Request) (name string, ok bool) {
 	return strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
 }
 
-func (s *apiServer) servePatch(w http.ResponseWriter, r *http.Request, st *store, key string) {
-	if s.patched != nil {
-		s.patched()
+func (s *Transport) servePatch(w http.ResponseWriter, r *http.Request, st *store, key string) {
+	if s.Patched != nil {
+		s.Patched()
 	}
 	var document map[string]any
 	err := json.NewDecoder(r.Body).Decode(&document)
@@ -229,7 +280,7 @@ func (s *apiServer) servePatch(w http.ResponseWriter, r *http.Request, st *store
 	}
 }
 
-func (s *apiServer) serveObject(w http.ResponseWriter, r *http.Request, st *store, key string) {
+func (s *Transport) serveObject(w http.ResponseWriter, r *http.Request, st *store, key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	entry, ok := st.objects[key]
