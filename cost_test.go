@@ -25,7 +25,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/hooks"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/restoreitem"
@@ -129,7 +129,7 @@ func newMeter(t *testing.T) (*meter, *actions, logrus.FieldLogger) {
 	log.SetOutput(io.Discard)
 	log.AddHook(m)
 
-	return m, newActions(live.NewCluster(m.client, m.discovery), nil, ""), log
+	return m, newActions(cluster.New(m.client, m.discovery), nil, ""), log
 }
 
 func action[T any](t *testing.T, a any) T {

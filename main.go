@@ -13,8 +13,9 @@ import (
 	"github.com/vmware-tanzu/velero/pkg/plugin/framework"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/hooks"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adopter"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/restoreitem"
 )
@@ -39,10 +40,10 @@ func run() int {
 }
 
 // dryRun runs a restore without writing, into the cluster, or into an empty one if c is nil.
-func dryRun(ctx context.Context, b *archive.Backup, c *live.Cluster, restore *velerov1.Restore, result func(report.ItemResult)) error {
+func dryRun(ctx context.Context, b *archive.Backup, c *cluster.Cluster, restore *velerov1.Restore, result func(report.ItemResult)) error {
 	if c == nil {
 		return restoreitem.DryRun(ctx, b, nil, restore, result)
 	}
 
-	return restoreitem.DryRun(ctx, b, live.NewTarget(c), restore, result)
+	return restoreitem.DryRun(ctx, b, adopter.NewTarget(c), restore, result)
 }

@@ -12,7 +12,8 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/backupitem"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/hooks"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adopter"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/restoreitem"
 )
 
@@ -31,12 +32,12 @@ func serve() {
 	debug.SetGCPercent(gcPercent)
 	features, modifiers := veleroFlags(pflag.CommandLine)
 	connect := sync.OnceValues(func() (*actions, error) {
-		cluster, err := live.Connect("", "")
+		c, err := cluster.Connect("", "")
 		if err != nil {
 			return nil, err
 		}
 
-		return newActions(cluster, *features, *modifiers), nil
+		return newActions(c, *features, *modifiers), nil
 	})
 	action := func(build func(a *actions, log logrus.FieldLogger) any) common.HandlerInitializer {
 		return func(log logrus.FieldLogger) (any, error) {
@@ -74,16 +75,16 @@ func veleroFlags(flags *pflag.FlagSet) (features *[]string, modifiers *string) {
 // actions has what the actions of one backup or restore share. Velero runs all of them in one
 // process.
 type actions struct {
-	cluster  *live.Cluster
-	target   *live.Target
+	cluster  *cluster.Cluster
+	target   *adopter.Target
 	resolver *backupitem.Resolver
 	shared   restoreitem.Shared
 	logged   sync.Once
 }
 
-func newActions(cluster *live.Cluster, features []string, modifiers string) *actions {
+func newActions(cluster *cluster.Cluster, features []string, modifiers string) *actions {
 	return &actions{
-		cluster: cluster, target: live.NewTarget(cluster), resolver: backupitem.NewResolver(cluster),
+		cluster: cluster, target: adopter.NewTarget(cluster), resolver: backupitem.NewResolver(cluster),
 		shared: restoreitem.Shared{
 			Requested: &restoreitem.RequestedItems{}, XRDs: restoreitem.NewXRDCheck(cluster), Ready: restoreitem.NewReadiness(cluster),
 			Features: func() []string { return features }, Modifiers: func() string { return modifiers },
@@ -116,5 +117,5 @@ func (a *actions) order(selector velero.ResourceSelector, log logrus.FieldLogger
 }
 
 func (a *actions) adopt(selector velero.ResourceSelector, log logrus.FieldLogger) any {
-	return restoreitem.NewAdopt(selector, a.target, live.NewAdopter(a.cluster, log).OnStep(a.shared.Requested.OnStep), log, a.shared)
+	return restoreitem.NewAdopt(selector, a.target, adopter.New(a.cluster, log).OnStep(a.shared.Requested.OnStep), log, a.shared)
 }

@@ -19,7 +19,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -66,9 +66,9 @@ func newServer(objects ...*unstructured.Unstructured) *server {
 			kinds[gv.WithResource(r.Name)] = r.Kind + "List"
 		}
 	}
-	secret := xptest.Secret(live.MarkKeySecret, xptest.In("velero"), xptest.Field(base64.StdEncoding.EncodeToString(markKey), "data", "key"),
+	secret := xptest.Secret(cluster.MarkKeySecret, xptest.In("velero"), xptest.Field(base64.StdEncoding.EncodeToString(markKey), "data", "key"),
 		xptest.Field("Opaque", "type"), xptest.Field(true, "immutable"), xptest.Labelled("velero.io/exclude-from-backup", "true"),
-		xptest.Labelled("app.kubernetes.io/managed-by", live.FieldManager))
+		xptest.Labelled("app.kubernetes.io/managed-by", cluster.FieldManager))
 	all := []runtime.Object{secret}
 	for _, u := range objects {
 		u = xptest.With(u, xptest.Version("1"))

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -20,11 +20,11 @@ import (
 
 // A DryRunner calls add with what a restore of a backup would do with each item, in restore order.
 // It writes nothing. A nil cluster stands for an empty one.
-type DryRunner func(ctx context.Context, b *archive.Backup, c *live.Cluster, restore *velerov1.Restore, add func(report.ItemResult)) error
+type DryRunner func(ctx context.Context, b *archive.Backup, c *cluster.Cluster, restore *velerov1.Restore, add func(report.ItemResult)) error
 
 // dryRun reports the order of a restore and, if there is a cluster, what a restore would do in it.
 // It returns the results of the latter.
-func (i *inspect) dryRun(ctx context.Context, b *archive.Backup, cluster *live.Cluster, r *report.Report) (results []report.ItemResult, err error) {
+func (i *inspect) dryRun(ctx context.Context, b *archive.Backup, cluster *cluster.Cluster, r *report.Report) (results []report.ItemResult, err error) {
 	if cluster != nil {
 		err = i.fullNames(cluster)
 	}
@@ -50,7 +50,7 @@ func (i *inspect) dryRun(ctx context.Context, b *archive.Backup, cluster *live.C
 
 // fullNames replaces short names in the Restore's filters by resources, since only the API server
 // knows them.
-func (i *inspect) fullNames(cluster *live.Cluster) (err error) {
+func (i *inspect) fullNames(cluster *cluster.Cluster) (err error) {
 	for _, filters := range []*[]string{&i.restore.Spec.IncludedResources, &i.restore.Spec.ExcludedResources} {
 		if *filters, err = cluster.WithoutShortNames(*filters); err != nil {
 			return err // It says what can't be read.

@@ -11,7 +11,7 @@ import (
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -33,7 +33,7 @@ func resultOf(b *archive.Backup, kind, name string, o report.Outcome) report.Ite
 
 func TestInspectOrder(t *testing.T) {
 	var asked *velerov1.Restore
-	dryRunner := func(_ context.Context, b *archive.Backup, c *live.Cluster, r *velerov1.Restore, add func(report.ItemResult)) error {
+	dryRunner := func(_ context.Context, b *archive.Backup, c *cluster.Cluster, r *velerov1.Restore, add func(report.ItemResult)) error {
 		if c != nil {
 			t.Error("A dry run without --against must not get a cluster.")
 		}
@@ -64,7 +64,7 @@ func TestInspectOrder(t *testing.T) {
 }
 
 func TestInspectOrderFails(t *testing.T) {
-	dryRunner := func(context.Context, *archive.Backup, *live.Cluster, *velerov1.Restore, func(report.ItemResult)) error {
+	dryRunner := func(context.Context, *archive.Backup, *cluster.Cluster, *velerov1.Restore, func(report.ItemResult)) error {
 		return errDryRun
 	}
 	code := Run(t.Context(), []string{"inspect", "-"}, Program{In: bytes.NewReader(xptest.Backup()), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}, DryRunner: dryRunner})

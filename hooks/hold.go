@@ -14,8 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adopter"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -57,8 +58,8 @@ type hold struct {
 	dryRun         bool
 	timeout, pause time.Duration
 
-	cluster *live.Cluster
-	adopter *live.Adopter
+	cluster *cluster.Cluster
+	adopter *adopter.Adopter
 	key     adoption.Key
 	// steps are the steps taken, by object, and taken is their number.
 	steps map[xp.ID][]string
@@ -97,9 +98,9 @@ func newHold(o *options) *cobra.Command {
 	return c
 }
 
-func (h *hold) run(ctx context.Context, cluster *live.Cluster) (err error) {
+func (h *hold) run(ctx context.Context, cluster *cluster.Cluster) (err error) {
 	h.cluster = cluster
-	h.adopter = live.NewAdopter(h.cluster, newLogger(h.Err)).OnStep(h.onStep)
+	h.adopter = adopter.New(h.cluster, newLogger(h.Err)).OnStep(h.onStep)
 	h.key = adoption.Unverified
 	if !h.dryRun {
 		if h.key, err = h.cluster.MarkKey(ctx, h.velero); err != nil {
@@ -257,7 +258,7 @@ func (h *hold) finish(l *holdLook, timeout error) error {
 
 // A scope is what the command hold is about.
 type scope struct {
-	survey *live.Survey
+	survey *adopter.Survey
 	// levels are the claims, the XRs from the roots down, the schedules, and the MRs.
 	levels [][]*unstructured.Unstructured
 	// others are the composed objects that no hold can stop, one of each kind.
@@ -272,8 +273,8 @@ type scope struct {
 func (sc *scope) all() []*unstructured.Unstructured { return slices.Concat(sc.levels...) }
 
 // scopeOf reads the trees in the namespace, or all. It fails if there are none.
-func (o *options) scopeOf(ctx context.Context, cluster *live.Cluster) (*scope, error) {
-	s, err := live.ReadSurvey(ctx, cluster, live.Scope{Namespace: o.namespace, Velero: o.velero})
+func (o *options) scopeOf(ctx context.Context, cluster *cluster.Cluster) (*scope, error) {
+	s, err := adopter.ReadSurvey(ctx, cluster, adopter.Scope{Namespace: o.namespace, Velero: o.velero})
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -44,7 +44,7 @@ func (s *server) hold(ctx context.Context, t *testing.T, of holdArgs) results {
 		h.timeout = 0
 	}
 	s.ClearActions()
-	err := failed(withRights("hold", h.run(ctx, live.NewCluster(s, s))))
+	err := failed(withRights("hold", h.run(ctx, cluster.New(s, s))))
 	o.printError(err)
 
 	return resultsOf(t, out.String(), problems.String(), err)

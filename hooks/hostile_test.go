@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -78,8 +78,8 @@ func TestWaitWithHostileText(t *testing.T) {
 	} {
 		var out, stderr bytes.Buffer
 		w := &wait{options: newOptions(Program{Out: &out, Err: &stderr}), timeout: time.Millisecond, pause: time.Millisecond}
-		w.look = func(context.Context) (live.Roots, error) {
-			return live.Roots{
+		w.look = func(context.Context) (cluster.Roots, error) {
+			return cluster.Roots{
 				Kinds: 1, Objects: []*unstructured.Unstructured{u}, Unasked: map[string]string{hostile: hostile},
 				Unread: map[schema.GroupVersionKind]error{{Group: "example.org", Version: "v1", Kind: hostile}: errors.New(hostile)},
 			}, nil
@@ -133,7 +133,7 @@ func TestValidateWithHostileText(t *testing.T) {
 			var out, stderr bytes.Buffer
 			o := newOptions(Program{Out: &out, Err: &stderr})
 			o.velero = "velero"
-			v := &validation{options: o, cluster: live.NewCluster(s, s)}
+			v := &validation{options: o, cluster: cluster.New(s, s)}
 			r, err := v.validateStable(t.Context())
 			if err != nil {
 				t.Fatal(err)

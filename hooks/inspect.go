@@ -25,8 +25,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -110,7 +110,7 @@ func (i *inspect) run(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	var cluster *live.Cluster
+	var cluster *cluster.Cluster
 	if i.against {
 		if cluster, err = i.cluster(); err != nil {
 			return err
@@ -149,7 +149,7 @@ func (i *inspect) run(ctx context.Context, file string) error {
 
 // platformOf returns the known defects of the Crossplane version in the target cluster, and a
 // warning if its Velero does not run this plugin; none of what can't be read.
-func (i *inspect) platformOf(ctx context.Context, cluster *live.Cluster, results []report.ItemResult) []report.Problem {
+func (i *inspect) platformOf(ctx context.Context, cluster *cluster.Cluster, results []report.ItemResult) []report.Problem {
 	problems := i.pluginMissing(ctx, cluster)
 	found, err := cluster.Installation(ctx)
 	if err != nil {
@@ -192,7 +192,7 @@ func (i *inspect) readManifest() error {
 		return fmt.Errorf("cannot read the Restore in %s: %w", i.manifest, err)
 	}
 	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(fields, i.restore, true)
-	if i.restore.GroupVersionKind().GroupKind() != live.KindRestore.GroupKind() {
+	if i.restore.GroupVersionKind().GroupKind() != cluster.KindRestore.GroupKind() {
 		err = errors.New("it is no Restore of velero.io")
 	}
 	if err != nil {

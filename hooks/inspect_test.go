@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -28,7 +28,7 @@ type commandResult struct {
 }
 
 // dryRunNothing is the dry run of a restore that brings nothing back.
-func dryRunNothing(context.Context, *archive.Backup, *live.Cluster, *velerov1.Restore, func(report.ItemResult)) error {
+func dryRunNothing(context.Context, *archive.Backup, *cluster.Cluster, *velerov1.Restore, func(report.ItemResult)) error {
 	return nil
 }
 

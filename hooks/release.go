@@ -17,9 +17,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adopter"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
@@ -89,9 +90,9 @@ type release struct {
 	timeout       time.Duration
 	pause, settle time.Duration
 
-	cluster *live.Cluster
-	survey  *live.Survey
-	adopter *live.Adopter
+	cluster *cluster.Cluster
+	survey  *adopter.Survey
+	adopter *adopter.Adopter
 	// key verifies which marks the plugin wrote.
 	key   adoption.Key
 	holds *holds
@@ -152,7 +153,7 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-func (r *release) run(ctx context.Context, cluster *live.Cluster) error {
+func (r *release) run(ctx context.Context, cluster *cluster.Cluster) error {
 	r.cluster = cluster
 	if err := r.observe(ctx); err != nil {
 		return err
@@ -193,7 +194,7 @@ func (r *release) readKey(ctx context.Context) (adoption.Key, error) {
 		return key, err
 	}
 	r.logf("warning: %s", reason.MarkKeyMissing.Messagef("the namespace %s has no Secret %s, so release can't verify marks. Give Velero's namespace with "+
-		"--velero-namespace, or --trust-marks if you know what is held", r.velero, live.MarkKeySecret))
+		"--velero-namespace, or --trust-marks if you know what is held", r.velero, cluster.MarkKeySecret))
 	key = make(adoption.Key, adoption.KeySize)
 	_, _ = rand.Read(key) // It never fails.
 
@@ -230,7 +231,7 @@ func (r *release) confirmUnmoved(ctx context.Context) error {
 
 // observe reads the cluster.
 func (r *release) observe(ctx context.Context) (err error) {
-	if r.survey, err = live.ReadSurvey(ctx, r.cluster, live.Scope{Namespace: r.namespace, Velero: r.velero}); err != nil {
+	if r.survey, err = adopter.ReadSurvey(ctx, r.cluster, adopter.Scope{Namespace: r.namespace, Velero: r.velero}); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.survey.Restores)) {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adopter"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -88,7 +88,7 @@ func (r *release) previewForce(ctx context.Context, due []*held, waits map[*held
 	if len(left) == 0 {
 		return nil
 	}
-	r.adopter = live.NewAdopter(r.cluster, newLogger(r.Err))
+	r.adopter = adopter.New(r.cluster, newLogger(r.Err))
 	assessed, err := r.assessForce(ctx, xp.LabelRestore, left)
 	if err != nil {
 		return err

@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adopter"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -58,7 +58,7 @@ func (r *release) lift(ctx context.Context) error {
 		return nil
 	}
 	l := &releaseRun{release: r, due: due, deadline: time.Now().Add(r.timeout), changed: time.Now(), reported: map[xp.ID]string{}, forced: map[xp.ID]bool{}}
-	r.adopter = live.NewAdopter(r.cluster, newLogger(r.Err)).OnStep(l.onStep)
+	r.adopter = adopter.New(r.cluster, newLogger(r.Err)).OnStep(l.onStep)
 	limited, cancel := context.WithTimeout(ctx, r.timeout+lastLookTimeout)
 	defer cancel()
 	last, err := l.liftAll(limited)

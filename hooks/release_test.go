@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -59,7 +59,7 @@ func (s *server) release(t *testing.T, of releaseArgs) results {
 	if err = r.prepare(of.names); err != nil {
 		err = &exit{code: ExitUsage, err: err}
 	} else {
-		err = failed(r.run(t.Context(), live.NewCluster(s, s)))
+		err = failed(r.run(t.Context(), cluster.New(s, s)))
 	}
 	o.printError(err)
 

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/klog/v2"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -177,8 +177,8 @@ func newVersion(root *cobra.Command) *cobra.Command {
 }
 
 // cluster connects to the cluster that the flags name.
-func (o *options) cluster() (*live.Cluster, error) {
-	c, err := live.Connect(o.kubeconfig, o.context)
+func (o *options) cluster() (*cluster.Cluster, error) {
+	c, err := cluster.Connect(o.kubeconfig, o.context)
 	if err != nil {
 		return nil, reason.NoCluster.Errorf("%w", err)
 	}
@@ -188,7 +188,7 @@ func (o *options) cluster() (*live.Cluster, error) {
 
 // inCluster runs a command in the cluster that the flags name. The command has begun then, so none
 // of its errors is a usage error.
-func (o *options) inCluster(c *cobra.Command, run func(ctx context.Context, cluster *live.Cluster) error) error {
+func (o *options) inCluster(c *cobra.Command, run func(ctx context.Context, cluster *cluster.Cluster) error) error {
 	cluster, err := o.cluster()
 	if err == nil {
 		err = run(c.Context(), cluster)
@@ -212,7 +212,7 @@ const completionTimeout = 5 * time.Second
 
 // completeContext returns the contexts of the kubeconfig.
 func (o *options) completeContext(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	names, _ := live.Contexts(o.kubeconfig) // What can't be read is not completed.
+	names, _ := cluster.Contexts(o.kubeconfig) // What can't be read is not completed.
 
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
@@ -222,8 +222,8 @@ func (o *options) completeRestore(c *cobra.Command, _ []string, _ string) ([]str
 	ctx, cancel := context.WithTimeout(c.Context(), completionTimeout)
 	defer cancel()
 	var names []string
-	if cluster, err := o.cluster(); err == nil {
-		_ = cluster.Each(ctx, live.KindRestore, o.velero, metav1.ListOptions{}, func(u *unstructured.Unstructured) { names = append(names, u.GetName()) })
+	if from, err := o.cluster(); err == nil {
+		_ = from.Each(ctx, cluster.KindRestore, o.velero, metav1.ListOptions{}, func(u *unstructured.Unstructured) { names = append(names, u.GetName()) })
 	}
 
 	return names, cobra.ShellCompDirectiveNoFileComp

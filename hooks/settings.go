@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
@@ -60,7 +60,7 @@ type settings struct {
 	restore, backup string
 }
 
-func (s *settings) run(ctx context.Context, cluster *live.Cluster) error {
+func (s *settings) run(ctx context.Context, cluster *cluster.Cluster) error {
 	of, err := s.of(ctx, cluster)
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (s *settings) run(ctx context.Context, cluster *live.Cluster) error {
 }
 
 // of returns the Backup or Restore that the flags name; nil if they name none.
-func (s *settings) of(ctx context.Context, cluster *live.Cluster) (*setting.Place, error) {
+func (s *settings) of(ctx context.Context, cluster *cluster.Cluster) (*setting.Place, error) {
 	kind, name := setting.KindRestore, s.restore
 	if s.backup != "" {
 		kind, name = setting.KindBackup, s.backup

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -21,7 +21,7 @@ func printed(t *testing.T, objects []*unstructured.Unstructured, s settings) (ou
 	var b bytes.Buffer
 	s.options = &options{Program: Program{Out: &b, Err: &b}, velero: "velero"}
 	server := newServer(objects...)
-	err = failed(s.run(t.Context(), live.NewCluster(server, server)))
+	err = failed(s.run(t.Context(), cluster.New(server, server)))
 
 	return b.String(), codeOf(err), err
 }

@@ -15,8 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adopter"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -65,7 +66,7 @@ type validation struct {
 	names  []string
 	// pause is the time between the two observations.
 	pause   time.Duration
-	cluster *live.Cluster
+	cluster *cluster.Cluster
 }
 
 func newValidate(o *options) *cobra.Command {
@@ -97,7 +98,7 @@ func newValidate(o *options) *cobra.Command {
 	return c
 }
 
-func (v *validation) run(ctx context.Context, cluster *live.Cluster) error {
+func (v *validation) run(ctx context.Context, cluster *cluster.Cluster) error {
 	v.cluster = cluster
 	r, err := v.validateStable(ctx)
 	if err == nil {
@@ -131,7 +132,7 @@ const howToName = "Names are NAMESPACE/NAME, or NAME with -n"
 
 // noNamespace returns a problem if the namespace of -n does not exist, and a warning if that can't
 // be read.
-func (o *options) noNamespace(ctx context.Context, cluster *live.Cluster) []report.Problem {
+func (o *options) noNamespace(ctx context.Context, cluster *cluster.Cluster) []report.Problem {
 	if o.namespace == "" {
 		return nil
 	}
@@ -190,7 +191,7 @@ func isTransient(p report.Problem) bool {
 
 // validate validates the cluster once. Later calls start over.
 func (v *validation) validate(ctx context.Context) (*report.Report, error) {
-	s, err := live.ReadSurvey(ctx, v.cluster, live.Scope{Namespace: v.namespace, Velero: v.velero})
+	s, err := adopter.ReadSurvey(ctx, v.cluster, adopter.Scope{Namespace: v.namespace, Velero: v.velero})
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +203,7 @@ func (v *validation) validate(ctx context.Context) (*report.Report, error) {
 		restore, late = newestRestore(s.Restores, v.velero, s.State.Now, v.newest)
 	}
 	if restore != "" && s.Unread != nil {
-		s.AddUnread(live.KindRestore.GroupKind(), s.Unread.Error())
+		s.AddUnread(cluster.KindRestore.GroupKind(), s.Unread.Error())
 	}
 	late = append(late, v.platform(ctx, s)...)
 	problems := diagnosis.Validate(s.Objects, s.State)
@@ -228,7 +229,7 @@ func (v *validation) validate(ctx context.Context) (*report.Report, error) {
 // platform returns the problems of Crossplane and its packages, which belong to no tree. It skips
 // checks that need rights the user lacks: versions and the plugin need Deployments, rights need
 // bindings and packages.
-func (v *validation) platform(ctx context.Context, s *live.Survey) []report.Problem {
+func (v *validation) platform(ctx context.Context, s *adopter.Survey) []report.Problem {
 	var problems []report.Problem
 	i, err := v.cluster.Installation(ctx)
 	if err == nil {
@@ -244,7 +245,7 @@ func (v *validation) platform(ctx context.Context, s *live.Survey) []report.Prob
 
 // pluginMissing returns a warning if Velero's server does not run this plugin. It returns none if
 // Velero's Deployment can't be read.
-func (o *options) pluginMissing(ctx context.Context, cluster *live.Cluster) []report.Problem {
+func (o *options) pluginMissing(ctx context.Context, cluster *cluster.Cluster) []report.Problem {
 	server, ok, err := cluster.WithoutPlugin(ctx, o.velero)
 	if err != nil || !ok {
 		return nil
@@ -265,7 +266,7 @@ func (v *validation) guards(ctx context.Context) []report.Problem {
 }
 
 // restoresOf returns the Restores that hold an object in the trees, and the one that was asked for.
-func restoresOf(s *live.Survey, trees []*report.Node, asked string) []report.Restore {
+func restoresOf(s *adopter.Survey, trees []*report.Node, asked string) []report.Restore {
 	names := sets.New[string]()
 	for n := range report.All(trees...) {
 		if n.Hold != nil {
@@ -280,7 +281,7 @@ func restoresOf(s *live.Survey, trees []*report.Node, asked string) []report.Res
 }
 
 // restoresNamed returns the Restores of the names, sorted. "" is none.
-func restoresNamed(s *live.Survey, names sets.Set[string]) []report.Restore {
+func restoresNamed(s *adopter.Survey, names sets.Set[string]) []report.Restore {
 	restores := []report.Restore{}
 	for _, name := range sets.List(names.Delete("")) {
 		r, ok := s.Restores[name]

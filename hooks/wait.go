@@ -11,7 +11,7 @@ import (
 	"github.com/vmware-tanzu/velero/pkg/label"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -67,13 +67,13 @@ what it has waited for, which needs the rights of validate; it exits with 3 if t
 				return err
 			}
 
-			return o.inCluster(c, func(ctx context.Context, cluster *live.Cluster) error {
-				w.look = func(ctx context.Context) (live.Roots, error) { return w.roots(ctx, cluster) }
+			return o.inCluster(c, func(ctx context.Context, from *cluster.Cluster) error {
+				w.look = func(ctx context.Context) (cluster.Roots, error) { return w.roots(ctx, from) }
 				w.readRestore = func(ctx context.Context) (*report.Restore, error) {
-					return cluster.RestoreNamed(ctx, o.velero, w.restore)
+					return from.RestoreNamed(ctx, o.velero, w.restore)
 				}
 				w.validate = func(ctx context.Context, names []string) (*report.Report, error) {
-					return (&validation{options: o, restore: w.restore, names: names, pause: recheckAfter, cluster: cluster}).validateStable(ctx)
+					return (&validation{options: o, restore: w.restore, names: names, pause: recheckAfter, cluster: from}).validateStable(ctx)
 				}
 
 				return w.run(ctx)
@@ -103,12 +103,12 @@ type wait struct {
 	labelled       bool
 	restore        string
 	names          []string
-	places         live.Places
+	places         cluster.Places
 	timeout, pause time.Duration
 	// settle is how long claims and XRs have to be reconciled after the Restore has ended.
 	settle time.Duration
 
-	look        func(ctx context.Context) (live.Roots, error)
+	look        func(ctx context.Context) (cluster.Roots, error)
 	readRestore func(ctx context.Context) (*report.Restore, error)
 	validate    func(ctx context.Context, names []string) (*report.Report, error)
 	// looks counts the looks since the last discovery.
@@ -149,15 +149,15 @@ func (w *wait) prepare(args []string) error {
 	return nil
 }
 
-func (w *wait) roots(ctx context.Context, cluster *live.Cluster) (live.Roots, error) {
+func (w *wait) roots(ctx context.Context, from *cluster.Cluster) (cluster.Roots, error) {
 	if w.looks%discoverEvery == 0 {
-		if err := cluster.Discover(); err != nil {
-			return live.Roots{}, err
+		if err := from.Discover(); err != nil {
+			return cluster.Roots{}, err
 		}
 	}
 	w.looks++
 
-	return cluster.Roots(ctx, w.places, w.selector)
+	return from.Roots(ctx, w.places, w.selector)
 }
 
 // run waits, and prints the result.

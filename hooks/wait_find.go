@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -94,7 +94,7 @@ func (w *wait) howEnded(f findings) error {
 }
 
 // classify returns the adopted objects and the pending ones.
-func (w *wait) classify(roots live.Roots, err error) findings {
+func (w *wait) classify(roots cluster.Roots, err error) findings {
 	if err != nil {
 		return findings{pending: []pending{{what: "the cluster", why: messageOf(err), next: "check whether the API server answers"}}}
 	}
@@ -141,7 +141,7 @@ func (f *findings) add(u *unstructured.Unstructured) {
 
 // addUnread adds each kind that could not be read. A forbidden kind is left out if nothing else is
 // pending.
-func (f *findings) addUnread(roots live.Roots) {
+func (f *findings) addUnread(roots cluster.Roots) {
 	waiting := len(f.pending) > 0
 	// An extension API server that is down for good must not block the wait.
 	for _, gv := range slices.Sorted(maps.Keys(roots.Unasked)) {

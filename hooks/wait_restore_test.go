@@ -15,7 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -66,7 +66,7 @@ func TestWaitForARestore(t *testing.T) {
 			var out, stderr bytes.Buffer
 			w := &wait{options: newOptions(Program{Out: &out, Err: &stderr}), restore: "r", timeout: time.Minute, pause: time.Millisecond, settle: tc.settle}
 			w.velero = "velero"
-			w.look = func(context.Context) (live.Roots, error) { return live.Roots{Kinds: 1, Objects: tc.objects}, nil }
+			w.look = func(context.Context) (cluster.Roots, error) { return cluster.Roots{Kinds: 1, Objects: tc.objects}, nil }
 			w.readRestore = func(context.Context) (*report.Restore, error) {
 				if tc.unread != nil {
 					return nil, tc.unread
@@ -126,7 +126,7 @@ func TestWaitReports(t *testing.T) {
 			var out, stderr bytes.Buffer
 			w := &wait{options: newOptions(Program{Out: &out, Err: &stderr}), labelled: tc.labelled, pause: time.Millisecond}
 			w.out.format = printer.Table
-			w.look = func(context.Context) (live.Roots, error) { return live.Roots{Kinds: 1, Objects: tc.objects}, nil }
+			w.look = func(context.Context) (cluster.Roots, error) { return cluster.Roots{Kinds: 1, Objects: tc.objects}, nil }
 			w.validate = func(_ context.Context, names []string) (*report.Report, error) {
 				if !slices.Equal(names, tc.names) {
 					t.Errorf("%s validated %v", tc.reason, names)

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -25,65 +25,65 @@ func TestWait(t *testing.T) {
 	if _, err := adoption.Put(held, adoption.Hold{Restore: "velero/r", Since: "2026-11-20T10:00:00Z", Reason: "because"}); err != nil {
 		t.Fatal(err)
 	}
-	of := func(u ...*unstructured.Unstructured) live.Roots { return live.Roots{Kinds: 1, Objects: u} }
-	unread := func(err error, u ...*unstructured.Unstructured) live.Roots {
+	of := func(u ...*unstructured.Unstructured) cluster.Roots { return cluster.Roots{Kinds: 1, Objects: u} }
+	unread := func(err error, u ...*unstructured.Unstructured) cluster.Roots {
 		r := of(u...)
 		r.Unread = map[schema.GroupVersionKind]error{{Group: "example.org", Version: "v1", Kind: "Other"}: err}
 
 		return r
 	}
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "others"}, "", errors.New("no"))
-	kind := func(n int, r live.Roots) live.Roots { r.Kinds = n; return r }
+	kind := func(n int, r cluster.Roots) cluster.Roots { r.Kinds = n; return r }
 	cases := map[string]struct {
 		reason string
 		names  []string
 		// looks are the results of the rounds; the last repeats. failure is the error of the first
 		// round.
-		looks   []live.Roots
+		looks   []cluster.Roots
 		failure error
 		want    error
 		out     string
 		// err are texts in the progress and the error, in this order.
 		err []string
 	}{
-		"Adopted": {reason: "An adopted XR must end the wait at once.", looks: []live.Roots{of(adopted)}, out: "Order team-a/o is adopted\n"},
+		"Adopted": {reason: "An adopted XR must end the wait at once.", looks: []cluster.Roots{of(adopted)}, out: "Order team-a/o is adopted\n"},
 		"Held": {
-			reason: "The command must wait for the end of the hold.", looks: []live.Roots{of(held), of(held), of(adopted)}, out: "Order team-a/o is adopted\n",
+			reason: "The command must wait for the end of the hold.", looks: []cluster.Roots{of(held), of(held), of(adopted)}, out: "Order team-a/o is adopted\n",
 			err: []string{"waiting for Order team-a/o: held by the Restore velero/r since 2026-11-20T10:00:00Z: because\n"},
 		},
 		"HeldPastTimeout": {
-			reason: "After the timeout the error must name the object and the next step.", looks: []live.Roots{of(held)}, want: &exit{code: ExitTimeout},
+			reason: "After the timeout the error must name the object and the next step.", looks: []cluster.Roots{of(held)}, want: &exit{code: ExitTimeout},
 			err: []string{"waiting for Order team-a/o", "these are not adopted:\n  Order team-a/o: held", "validate team-a/o"},
 		},
 		"NotReconciled": {
-			reason: "Without a hold the XR must still be reconciled.", looks: []live.Roots{of(xptest.XRV2("o")), of(xptest.With(adopted, xptest.Generation(2), xptest.OfGeneration(1))), of(adopted)},
+			reason: "Without a hold the XR must still be reconciled.", looks: []cluster.Roots{of(xptest.XRV2("o")), of(xptest.With(adopted, xptest.Generation(2), xptest.OfGeneration(1))), of(adopted)},
 			out: "Order team-a/o is adopted\n", err: []string{"has not reconciled it yet [AwaitingCrossplane]"},
 		},
-		"Paused":  {reason: "The command must not wait for an XR that a user paused.", looks: []live.Roots{of(xptest.XRV2("o", xptest.Annotated(xp.AnnotationPaused, "true")))}, out: "Order team-a/o is adopted\n"},
-		"Nothing": {reason: "The command must wait until a first claim or XR exists.", looks: []live.Roots{of(), of(adopted)}, out: "Order team-a/o is adopted\n", err: []string{"there are none here yet"}},
+		"Paused":  {reason: "The command must not wait for an XR that a user paused.", looks: []cluster.Roots{of(xptest.XRV2("o", xptest.Annotated(xp.AnnotationPaused, "true")))}, out: "Order team-a/o is adopted\n"},
+		"Nothing": {reason: "The command must wait until a first claim or XR exists.", looks: []cluster.Roots{of(), of(adopted)}, out: "Order team-a/o is adopted\n", err: []string{"there are none here yet"}},
 		"Named": {
-			reason: "Every named object must exist.", names: []string{"team-a/o", "team-a/p"}, looks: []live.Roots{of(adopted), of(adopted, xptest.XRV2("p", xptest.Reconciled()))},
+			reason: "Every named object must exist.", names: []string{"team-a/o", "team-a/p"}, looks: []cluster.Roots{of(adopted), of(adopted, xptest.XRV2("p", xptest.Reconciled()))},
 			out: "Order team-a/o is adopted\nOrder team-a/p is adopted\n", err: []string{"waiting for team-a/p: there is no claim or XR of this name"},
 		},
-		"OthersHeld": {reason: "Other held objects must not matter.", names: []string{"team-a/q"}, looks: []live.Roots{of(held, xptest.XRV2("q", xptest.Reconciled()))}, out: "Order team-a/q is adopted\n"},
+		"OthersHeld": {reason: "Other held objects must not matter.", names: []string{"team-a/q"}, looks: []cluster.Roots{of(held, xptest.XRV2("q", xptest.Reconciled()))}, out: "Order team-a/q is adopted\n"},
 		"Unreachable": {
-			reason: "An unreachable API server may come back.", failure: errors.New("connection refused"), looks: []live.Roots{of(adopted)},
+			reason: "An unreachable API server may come back.", failure: errors.New("connection refused"), looks: []cluster.Roots{of(adopted)},
 			out: "Order team-a/o is adopted\n", err: []string{"waiting for the cluster: connection refused"},
 		},
 		"ForbiddenKind": {
-			reason: "The command must leave out a forbidden kind if it can read others.", looks: []live.Roots{unread(forbidden, adopted)}, out: "Order team-a/o is adopted\n",
+			reason: "The command must leave out a forbidden kind if it can read others.", looks: []cluster.Roots{unread(forbidden, adopted)}, out: "Order team-a/o is adopted\n",
 			err: []string{"Other.example.org", "left out"},
 		},
 		"ForbiddenAll": {
-			reason: "A user can get the rights while the command waits.", looks: []live.Roots{kind(0, unread(forbidden)), of(adopted)}, out: "Order team-a/o is adopted\n", err: []string{"waiting for Other.example.org"},
+			reason: "A user can get the rights while the command waits.", looks: []cluster.Roots{kind(0, unread(forbidden)), of(adopted)}, out: "Order team-a/o is adopted\n", err: []string{"waiting for Other.example.org"},
 		},
 		"BrokenGroup": {
 			reason: "A broken group may hide claims or XRs, so the command must name it.",
-			looks:  []live.Roots{{Objects: of(adopted).Objects, Kinds: 1, Unasked: map[string]string{"metrics.k8s.io/v1": "it is down"}}},
+			looks:  []cluster.Roots{{Objects: of(adopted).Objects, Kinds: 1, Unasked: map[string]string{"metrics.k8s.io/v1": "it is down"}}},
 			out:    "Order team-a/o is adopted\n", err: []string{"metrics.k8s.io/v1 are left out", "it is down"},
 		},
 		"BrokenKind": {
-			reason: "A kind that fails for another reason may come back.", looks: []live.Roots{unread(errors.New("webhook down"), adopted), of(adopted)}, out: "Order team-a/o is adopted\n",
+			reason: "A kind that fails for another reason may come back.", looks: []cluster.Roots{unread(errors.New("webhook down"), adopted), of(adopted)}, out: "Order team-a/o is adopted\n",
 			err: []string{"waiting for Other.example.org: webhook down"},
 		},
 	}
@@ -98,12 +98,12 @@ func TestWait(t *testing.T) {
 				options: &options{Program: Program{Out: &out, Err: &err}}, names: tc.names, timeout: timeout, pause: time.Millisecond,
 			}
 			looks := tc.looks
-			w.look = func(context.Context) (live.Roots, error) {
+			w.look = func(context.Context) (cluster.Roots, error) {
 				if tc.failure != nil {
 					failure := tc.failure
 					tc.failure = nil
 
-					return live.Roots{}, failure
+					return cluster.Roots{}, failure
 				}
 				now := looks[0]
 				if len(looks) > 1 {
@@ -141,7 +141,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &wait{
 		options: &options{Program: Program{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}}, timeout: time.Hour, pause: time.Hour,
-		look: func(context.Context) (live.Roots, error) { cancel(); return live.Roots{}, nil },
+		look: func(context.Context) (cluster.Roots, error) { cancel(); return cluster.Roots{}, nil },
 	}
 	err := failed(w.run(ctx))
 	if said := messageOf(err).String(); codeOf(err) != ExitFailed || !strings.Contains(said, "the restore goes on") || strings.Contains(said, "context") {
@@ -163,13 +163,13 @@ func TestWaitPlaces(t *testing.T) {
 		reason    string
 		namespace string
 		args      []string
-		want      live.Places
+		want      cluster.Places
 		selector  string
 	}{
 		"Everywhere":  {reason: "Without limits the command must read every namespace."},
-		"Namespace":   {reason: "A namespace must limit the reads to itself.", namespace: "team-a", args: []string{"orders"}, want: live.Places{Namespaces: []string{"team-a"}}},
-		"Names":       {reason: "Names must limit the reads to their namespaces.", args: []string{"team-a/o", "team-a/p", "team-b/o"}, want: live.Places{Namespaces: []string{"team-a", "team-b"}}},
-		"ClusterWide": {reason: "A name without a namespace means a cluster-scoped XR.", args: []string{"x"}, want: live.Places{Cluster: true}},
+		"Namespace":   {reason: "A namespace must limit the reads to itself.", namespace: "team-a", args: []string{"orders"}, want: cluster.Places{Namespaces: []string{"team-a"}}},
+		"Names":       {reason: "Names must limit the reads to their namespaces.", args: []string{"team-a/o", "team-a/p", "team-b/o"}, want: cluster.Places{Namespaces: []string{"team-a", "team-b"}}},
+		"ClusterWide": {reason: "A name without a namespace means a cluster-scoped XR.", args: []string{"x"}, want: cluster.Places{Cluster: true}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
@@ -100,12 +100,12 @@ func TestWaitOnTerminal(t *testing.T) {
 	}
 	for columns, width := range map[uint16]int{80: 80, 200: 200} {
 		s := newScreen(t, columns)
-		looks := []live.Roots{{Kinds: 1, Objects: []*unstructured.Unstructured{of(strings.Repeat("a-very-long-reason-", 20))}}, {}, {Kinds: 1, Objects: []*unstructured.Unstructured{of("no function")}}}
-		looks = append(looks, live.Roots{Kinds: 1, Objects: []*unstructured.Unstructured{xptest.XRV2("o", xptest.Reconciled())}})
+		looks := []cluster.Roots{{Kinds: 1, Objects: []*unstructured.Unstructured{of(strings.Repeat("a-very-long-reason-", 20))}}, {}, {Kinds: 1, Objects: []*unstructured.Unstructured{of("no function")}}}
+		looks = append(looks, cluster.Roots{Kinds: 1, Objects: []*unstructured.Unstructured{xptest.XRV2("o", xptest.Reconciled())}})
 		before := []string{"", "waiting for Order team-a/o: Crossplane can't", "the API server is away", "no function"}
 		w := &wait{options: &options{Program: Program{Out: s.tty, Err: s.tty}}, timeout: time.Minute, pause: time.Millisecond}
 		// A busy machine draws late. So each look waits until the previous result is drawn.
-		w.look = func(ctx context.Context) (live.Roots, error) {
+		w.look = func(ctx context.Context) (cluster.Roots, error) {
 			s.await(ctx, before[0])
 			now, isAway := looks[0], looks[0].Kinds == 0
 			before, looks = before[1:], looks[1:]

@@ -103,7 +103,7 @@ func (s *server) patch(p map[string]any, manager string) {
 	s.write(xptest.Merge(s.live, p), manager)
 }
 
-// seen returns the object as live.Cluster trims it.
+// seen returns the object as cluster.Cluster trims it.
 func (s *server) seen() *unstructured.Unstructured {
 	u := s.live.DeepCopy()
 	if !WritesManagers(u) {
@@ -113,7 +113,7 @@ func (s *server) seen() *unstructured.Unstructured {
 	return u
 }
 
-// execute makes a change as live.Cluster does.
+// execute makes a change as cluster.Cluster does.
 func (s *server) execute(c Change) {
 	s.t.Helper()
 	configuration, ok := c.Applied()

@@ -1,6 +1,6 @@
 // Package diagnosis builds the trees of claims, XRs and composed resources from the objects of a
-// backup or a cluster, and finds what is wrong with them. It has no client and no clock; hooks and
-// internal/live import it. Start reading in diagnosis.go.
+// backup or a cluster, and finds what is wrong with them. It has no client and no clock; hooks,
+// internal/cluster and internal/adopter import it. Start reading in diagnosis.go.
 package diagnosis
 
 import (

@@ -46,7 +46,7 @@ func (w *world) takesOver(s *state, by instance) bool {
 	return adoption.CanTakeOver(w.encode(by, o)) || being && (!whole || o.synced != syncedPaused || !o.current)
 }
 
-// takeOver is what the plugin writes then (internal/live/takeover.go, TakeOver).
+// takeOver is what the plugin writes then (internal/adopter/takeover.go, TakeOver).
 func (w *world) takeOver(s *state, by instance, emit func(step)) {
 	next := *s
 	o := &next.objects[by]

@@ -38,7 +38,7 @@ const (
 // noon is the time of every observation. The times in holds matter to users only.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// pluginSteps are the steps of a poll (internal/live/poll.go, takeSteps). It observes, then writes one
+// pluginSteps are the steps of a poll (internal/adopter/poll.go, takeSteps). It observes, then writes one
 // object after another, in any order, each only if it has not changed since. A killed one has
 // written some.
 func (w *world) pluginSteps(s *state, emit func(step)) {

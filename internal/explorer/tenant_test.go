@@ -139,7 +139,7 @@ func (w *world) damageOf(v *view, subject, i instance, ok bool) (harm damage) {
 }
 
 // stepOf returns the number of a step on the tenant's objects. It distinguishes them as
-// internal/live, once.go: a process lifts the hold of an object once, and takes any other step
+// internal/adopter, step.go: a process lifts the hold of an object once, and takes any other step
 // once.
 func (w *world) stepOf(i instance, c adoption.Change) set {
 	if w.noOnce || !w.isTenants(i) {

@@ -23,7 +23,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	crclient "sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adopter"
+	plugincluster "github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/restoreitem"
@@ -168,14 +169,14 @@ func check(t *testing.T, r *forest.Run, e string) {
 
 // actions returns the plugin's actions, as its main.go registers them, after a spy.
 func actions(c *cluster, r *forest.Run) []riav2.RestoreItemAction {
-	known, log := live.NewCluster(c.dynamic, c.discovery), r.Record.Log()
+	known, log := plugincluster.New(c.dynamic, c.discovery), r.Record.Log()
 	shared := restoreitem.Shared{Requested: &restoreitem.RequestedItems{}, XRDs: restoreitem.NewXRDCheck(known)}
 	all := []riav2.RestoreItemAction{&spy{run: r}}
 	for _, o := range restoreitem.Orders() {
 		all = append(all, &failing{restoreitem.NewOrder(o.Selector, known, log, shared), r})
 	}
 	for _, a := range restoreitem.Adopts() {
-		all = append(all, &failing{restoreitem.NewAdopt(a.Selector, live.NewTarget(known), nil, log, shared), r})
+		all = append(all, &failing{restoreitem.NewAdopt(a.Selector, adopter.NewTarget(known), nil, log, shared), r})
 	}
 
 	return all

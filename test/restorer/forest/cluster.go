@@ -114,8 +114,8 @@ func (c *Cluster) Each(
 	return nil
 }
 
-// A view is what one process of the plugin sees of a cluster. Like internal/live, it caches what it
-// has read.
+// A view is what one process of the plugin sees of a cluster. Like internal/cluster, it caches what
+// it has read.
 type view struct {
 	*Cluster
 
@@ -232,7 +232,7 @@ func (v *view) MarkKey(context.Context, string) (adoption.Key, error) {
 // ServerTime returns own: there is one clock.
 func (*view) ServerTime(own time.Time) time.Time { return own }
 
-// ReturnStatus writes the missing fields of a held object's status, as internal/live does.
+// ReturnStatus writes the missing fields of a held object's status, as internal/adopter does.
 func (v *view) ReturnStatus(_ context.Context, key adoption.Key, r xp.Ref, status map[string]any) error {
 	u := v.objects[r.ID()]
 	if u == nil {

@@ -1,4 +1,5 @@
-// Package writes proves what internal/live writes, against a real API server without controllers.
+// Package writes proves what internal/cluster and internal/adopter write, against a real API server
+// without controllers.
 package writes
 
 import (
@@ -15,8 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adopter"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
@@ -99,20 +101,20 @@ func crd(plural string, u *unstructured.Unstructured) *unstructured.Unstructured
 }
 
 // connect returns a Cluster with its own caches, as a new process has.
-func (a *api) connect(t *testing.T) *live.Cluster {
+func (a *api) connect(t *testing.T) *cluster.Cluster {
 	t.Helper()
-	c, err := live.Connect(a.Kubeconfig(), "")
+	c, err := cluster.Connect(a.Kubeconfig(), "")
 	must(t, err)
 
 	return c
 }
 
-func (a *api) adopter(t *testing.T) *live.Adopter {
+func (a *api) adopter(t *testing.T) *adopter.Adopter {
 	t.Helper()
 	log := logrus.New()
 	log.SetOutput(t.Output())
 
-	return live.NewAdopter(a.connect(t), log)
+	return adopter.New(a.connect(t), log)
 }
 
 func (a *api) objects(t *testing.T, u *unstructured.Unstructured) dynamic.ResourceInterface {
@@ -330,7 +332,7 @@ func testTakeOver(t *testing.T, a *api) {
 		item := xptest.XR(name, xptest.Refs(xptest.MR("of-"+name)), managed(xptest.LegacyVersion))
 		a.create(t, xptest.XR(name), "argocd-controller")
 		a.reconcile(t, item, overtaken)
-		c := live.NewTarget(a.connect(t))
+		c := adopter.NewTarget(a.connect(t))
 		u, err := c.TakeOver(t.Context(), a.key, item, xp.RefTo(item), adoption.Hold{Restore: restore, Status: []string{"address"}}, map[string]string{xp.LabelRestore: "monday"})
 		must(t, err)
 		must(t, c.ReturnStatus(t.Context(), a.key, xp.RefTo(item), map[string]any{"address": "10.0.0.1", "other": "x"}))
@@ -354,7 +356,7 @@ func testTakeOver(t *testing.T, a *api) {
 func testReturnManagers(t *testing.T, a *api) {
 	item := xptest.MR("stray", managed(xptest.ManagedVersion))
 	before := managers(a.restore(t, item, true))
-	must(t, live.NewTarget(a.connect(t)).ReturnManagers(t.Context(), item, xp.RefTo(item)))
+	must(t, adopter.NewTarget(a.connect(t)).ReturnManagers(t.Context(), item, xp.RefTo(item)))
 	if after := managers(a.get(t, item)); !slices.Equal(before, []string{"velero-server"}) || !slices.Equal(after, []string{"crossplane", "kubectl"}) {
 		t.Errorf("got %v, and before %v", after, before)
 	}
