@@ -1,7 +1,7 @@
 // Package adopter carries out plans of package adoption with a Cluster: it observes what a plan needs,
 // asks for the plan, applies its steps and waits until Crossplane has followed. It also takes over
 // what another writer created (takeover.go), surveys a cluster without a change (survey.go), and
-// releases by force (release.go). It decides nothing itself, and package cluster makes its requests.
+// releases by force (release.go). Package adoption decides, and package cluster makes the requests.
 // Begin with Adopter (adopt.go), whose loop runs the passes of a poll (poll.go).
 package adopter
 

@@ -93,7 +93,7 @@ func (c *Cluster) Watch(ctx context.Context, in Collection, options metav1.ListO
 		return nil, err
 	}
 
-	return objects.Watch(ctx, options) //nolint:wrapcheck // The caller adds what is watched.
+	return objects.Watch(ctx, options) //nolint:wrapcheck // The error is not returned to users.
 }
 
 // eachOf calls do with each object of a collection that the options select. It reads the pages with
