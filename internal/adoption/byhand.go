@@ -20,7 +20,8 @@ const (
 	reasonConsent = "a user has released it, and it is held until it is adopted. If that was interrupted, run: "
 )
 
-func manualNext(h *Hold) string {
+// ManualNext returns how a user releases the objects of a Restore with manual release.
+func ManualNext(h *Hold) string {
 	return "when it waits for nothing else, run: " + xp.ReleaseOf(h.Restore).String()
 }
 
@@ -43,11 +44,11 @@ func (h *Hold) explainConsent() {
 	h.ByHand = h.ByHand && !h.ByCommand && !h.Quarantine
 	switch {
 	case h.ByCommand:
-		h.Reason = reason.HeldByCommand.Messagef("%s%s", reasonByCommand, quarantineNext(h)).String()
+		h.Reason = reason.HeldByCommand.Messagef("%s%s", reasonByCommand, QuarantineNext(h)).String()
 	case h.Quarantine:
-		h.Reason = reason.Quarantined.Messagef("%s%s", reasonQuarantine, quarantineNext(h)).String()
+		h.Reason = reason.Quarantined.Messagef("%s%s", reasonQuarantine, QuarantineNext(h)).String()
 	case h.ByHand:
-		h.Reason = reason.AwaitingUser.Messagef("%s; a user releases it, as the setting release of the Restore asks: %s", h.Reason, manualNext(h)).String()
+		h.Reason = reason.AwaitingUser.Messagef("%s; a user releases it, as the setting release of the Restore asks: %s", h.Reason, ManualNext(h)).String()
 	}
 }
 
@@ -93,7 +94,7 @@ func (s *Snapshot) planManual(u *unstructured.Unstructured, h *Hold, p Plan) Pla
 // quarantine or the wait for manual release. The hold stays on until then. ok is false if it awaits
 // no consent.
 func (k Key) Consent(u *unstructured.Unstructured) (p map[string]any, ok bool) {
-	mark, ok := k.consented(u)
+	mark, ok := k.Consented(u)
 	if !ok {
 		return nil, false
 	}
@@ -108,7 +109,7 @@ func (s *Snapshot) Consent(r xp.Ref) {
 	if u == nil {
 		return
 	}
-	mark, ok := s.key.consented(u)
+	mark, ok := s.key.Consented(u)
 	if !ok {
 		return
 	}
@@ -124,9 +125,9 @@ func HowToRelease(u *unstructured.Unstructured, h *Hold) string {
 	case h.Clone != "":
 		return "you can delete it, which keeps the external resources; if it is no copy, release it with --force"
 	case h.Quarantine:
-		return quarantineNext(h)
+		return QuarantineNext(h)
 	case h.ByHand:
-		return manualNext(h)
+		return ManualNext(h)
 	case xp.IsSchedule(u):
 		return "a released one starts Operations; to release it, run: " + xp.ReleaseCommand(xp.RefTo(u)).String()
 	default:

@@ -95,13 +95,13 @@ func (t *tree) checkControlled(r xp.Ref, u *unstructured.Unstructured, observed 
 			r, c.Kind, c.Name, c.UID))
 	case !ok && !xp.IsPaused(t.xr.Unstructured):
 		t.waitFor(r, true, reason.AwaitingControl.Messagef("%s: Crossplane has not made the XR its controller", r))
-	case !ok && t.hold.ownPause() && !t.isComposedHere(r, u):
+	case !ok && t.hold.OwnPause() && !t.isComposedHere(r, u):
 		t.waitFor(r, false, reason.ControllerUnknown.Messagef("%s: it has no controller, and nothing shows that this XR composed it. If it did, remove "+
 			"crossplane.io/paused from %s once it waits for nothing else", r, xp.String(t.xr.Unstructured)))
-	case !ok && t.hold.ownPause():
+	case !ok && t.hold.OwnPause():
 		// It came back before its XR, which the user wants to stay paused: Crossplane will not take
 		// control of it.
-		t.plan.Also = append(t.plan.Also, takeControl(t.xr.Unstructured, u))
+		t.plan.Also = append(t.plan.Also, TakeControl(t.xr.Unstructured, u))
 		t.waitFor(r, true, reason.Relinking.Messagef("%s: it was restored without its paused XR, which becomes its controller again", r))
 	case observed && !t.checkObserved(r, u):
 	case ok:

@@ -30,7 +30,7 @@ func changedFollowing(u *unstructured.Unstructured, h *Hold) reason.Message {
 	} {
 		if c.before != "" && c.now != c.before {
 			now := cmp.Or(c.now, "none")
-			if nameOf(c.now) != c.now {
+			if NameOf(c.now) != c.now {
 				now = "a text that can't be its name"
 			}
 			changes = append(changes, fmt.Sprintf("its %s from %s to %s", c.field, c.before, now))
@@ -42,13 +42,13 @@ func changedFollowing(u *unstructured.Unstructured, h *Hold) reason.Message {
 
 	return reason.CompositionChanged.Messagef("%s: another writer has changed %s while it was held; %s. After its adoption Crossplane deletes what it does "+
 		"not compose any more, with the external resources. To avoid that, change it back", xp.String(u), strings.Join(changes, " and "),
-		lastWriterOf(u))
+		LastWriterOf(u))
 }
 
-// policyOf returns the composition update policy that u gets when its hold is lifted; nil for none.
+// PolicyOf returns the composition update policy that u gets when its hold is lifted; nil for none.
 // It is the policy of the backup, unless another writer has set Manual, the hold's own value, since
 // the restore (for example to pin the XR in Git).
-func (h *Hold) policyOf(u *unstructured.Unstructured) *string {
+func (h *Hold) PolicyOf(u *unstructured.Unstructured) *string {
 	i := xp.Instance{Unstructured: u}
 	created := u.GetCreationTimestamp()
 	if policy, _ := i.UpdatePolicy(); policy != xp.UpdateManual || created.IsZero() {
@@ -115,9 +115,9 @@ func (t *tree) following(h *Hold) *Hold {
 	return h
 }
 
-// nameOf returns s if it can be the name of a Composition or a revision, else "". A user who can
+// NameOf returns s if it can be the name of a Composition or a revision, else "". A user who can
 // write an XR can put a text of any length there.
-func nameOf(s string) string {
+func NameOf(s string) string {
 	if len(validation.NameIsDNSSubdomain(s, false)) > 0 {
 		return ""
 	}

@@ -113,7 +113,7 @@ func specimens() map[string]specimen {
 		}
 		mark := key.mark(xp.RefTo(u), h)
 		xp.Annotate(u, AnnotationHold, mark)
-		all[name] = specimen{Reason: s.reason, Object: u.Object, GivesBack: releasePatch(u, h)}
+		all[name] = specimen{Reason: s.reason, Object: u.Object, GivesBack: ReleasePatch(u, h)}
 	}
 
 	return all
@@ -137,7 +137,7 @@ func TestReleasedMarks(t *testing.T) {
 				if err != nil || h == nil {
 					t.Fatalf("%s Cannot read the mark: %v, %v", s.Reason, h, err)
 				}
-				if diff := cmp.Diff(s.GivesBack, viaJSON(t, releasePatch(u, h))); diff != "" {
+				if diff := cmp.Diff(s.GivesBack, viaJSON(t, ReleasePatch(u, h))); diff != "" {
 					t.Errorf("%s The own settings must return: -want, +got:\n%s", s.Reason, diff)
 				}
 				if refs, err := xp.CompositeFrom(u).ResourceRefs(); xp.IsComposite(u) && (err != nil || cmp.Diff(refs, h.Refs) != "") {

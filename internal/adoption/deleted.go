@@ -88,7 +88,7 @@ func deletedClaim(claim *unstructured.Unstructured, xr xp.Ref) reason.Message {
 
 // deletedManaged returns what happens to a held MR that is being deleted, and the next step.
 func deletedManaged(u *unstructured.Unstructured, h *Hold) reason.Message {
-	if why := h.leftExternal(u); !why.IsZero() {
+	if why := leftExternal(u, h); !why.IsZero() {
 		return why
 	}
 	if !xp.IsPaused(u) {
@@ -104,12 +104,12 @@ func deletedManaged(u *unstructured.Unstructured, h *Hold) reason.Message {
 // external resource behind only because the hold makes it observe; the zero Message if it does not.
 // Without Delete in managementPolicies a provider takes its finalizer off at once (crossplane-runtime
 // pkg/reconciler/managed/reconciler.go, policies.go), so its own policies would come too late.
-func (h *Hold) leftExternal(u *unstructured.Unstructured) reason.Message {
-	if !h.Observes || h.ownPause() || xp.IsPaused(u) || !xp.OnlyObserves(u) {
+func leftExternal(u *unstructured.Unstructured, h *Hold) reason.Message {
+	if !h.Observes || h.OwnPause() || xp.IsPaused(u) || !xp.OnlyObserves(u) {
 		return reason.Message{}
 	}
 	own := u.DeepCopy()
-	h.returnPolicies(own)
+	h.ReturnPolicies(own)
 	if !xp.MayDelete(own) {
 		return reason.Message{}
 	}
@@ -135,7 +135,7 @@ func (s *Snapshot) keepDeleted(u *unstructured.Unstructured) {
 	if err != nil || h == nil {
 		return
 	}
-	if why := h.leftExternal(u); !why.IsZero() {
+	if why := leftExternal(u, h); !why.IsZero() {
 		r := cloneRef(xp.RefTo(u))
 		s.leftBehind[r.ID()] = leftBehind{target: xp.IdentityOnly(r, u.GetUID(), ""), why: why}
 	}
@@ -163,5 +163,5 @@ func (s *Snapshot) leftExternalOf(u *unstructured.Unstructured) reason.Message {
 		return reason.Message{}
 	}
 
-	return h.leftExternal(u)
+	return leftExternal(u, h)
 }

@@ -25,10 +25,11 @@ func (f *FromUID) Why() reason.Message {
 	return reason.UIDInIdentity.Messagef("its %s has the UID %s of the backup, and Crossplane writes the XR's new UID there, so that it is another external "+
 		"resource, or a Secret without the values of the backup. Let the Composition take it from what a restore keeps: a name, the namespace, or a label or field "+
 		"of the XR that you give the old value. If the update policy is Manual, choose the new revision. Then run: %s",
-		f.fields(), f.UID, xp.NewCommand(xp.Program, "release", "--force").On(f.XR.Path()))
+		f.Named(), f.UID, xp.NewCommand(xp.Program, "release", "--force").On(f.XR.Path()))
 }
 
-func (f *FromUID) fields() string { return strings.Join(f.Fields, " and its ") }
+// Named returns the Fields in words.
+func (f *FromUID) Named() string { return strings.Join(f.Fields, " and its ") }
 
 // ReasonFromUID returns the reason of a hold with such fields.
 func ReasonFromUID(f *FromUID) string {

@@ -30,8 +30,8 @@ type Hold struct {
 	Since   string `json:"since"`
 	// Reason is why the hold is on, and the next step.
 	Reason string `json:"reason"`
-	// LastReported identifies the latest report, in an Event and the Reason: a Fingerprint, with
-	// stuckPrefix or not, heldNoticeStep or stopped; "" if there was none.
+	// LastReported identifies the latest report, in an Event and the Reason, as internal/adoption
+	// writes it; ReportedStart if there was only the first, and "" if there was none.
 	LastReported string `json:"lastReported,omitempty"`
 	// Polled is when the first poll wrote the mark. Velero polls a restore's operations when all
 	// items are restored.
@@ -126,8 +126,8 @@ func IsMarked(u *unstructured.Unstructured) bool {
 	return xp.HasAnnotation(u, AnnotationHold) && xp.IsManaged(u)
 }
 
-// ownPause reports whether a user had paused the held object.
-func (h *Hold) ownPause() bool { return h.Paused != nil && *h.Paused == "true" }
+// OwnPause reports whether a user had paused the held object.
+func (h *Hold) OwnPause() bool { return h.Paused != nil && *h.Paused == "true" }
 
 // Put puts a hold on u, which is about to be created: an XR or a claim, or another object that must
 // not be reconciled yet. It returns the hold and writes it, unsigned, into the mark (see Key.Sign).
@@ -195,9 +195,9 @@ func (h *Hold) saveComposed(u *unstructured.Unstructured, earlier *Hold) error {
 	if h.Refs, err = xp.CompositeFrom(u).SavedRefs(); err != nil {
 		return err // It names the XR.
 	}
-	if kinds := kindsOf(h.Refs); kinds > maxKinds {
+	if kinds := KindsOf(h.Refs); kinds > MaxKinds {
 		return fmt.Errorf("cannot put a hold on %s: it lists objects of %d kinds, each of which would be listed at each poll, and %d are supported; "+
-			"divide what it composes between several XRs, and back up again", xp.String(u), kinds, maxKinds)
+			"divide what it composes between several XRs, and back up again", xp.String(u), kinds, MaxKinds)
 	}
 	h.ComposedConditions, h.Environments = xp.SavedConditions(u, h.Refs), xp.SavedEnvironments(u)
 	if earlier != nil {
@@ -210,7 +210,7 @@ func (h *Hold) saveComposed(u *unstructured.Unstructured, earlier *Hold) error {
 // pin pins u, which is about to be created. The hold keeps its setting from before any hold.
 func (h *Hold) pin(u *unstructured.Unstructured, earlier *Hold) error {
 	inst := xp.Instance{Unstructured: u}
-	h.Composition, h.Revision = nameOf(inst.Composition()), nameOf(inst.Revision())
+	h.Composition, h.Revision = NameOf(inst.Composition()), NameOf(inst.Revision())
 	if earlier != nil {
 		h.Paused, h.UpdatePolicy, h.Pinned = earlier.Paused, earlier.UpdatePolicy, earlier.Pinned
 	} else if xp.HasAnnotation(u, xp.AnnotationPaused) {
@@ -234,11 +234,12 @@ func (h *Hold) pin(u *unstructured.Unstructured, earlier *Hold) error {
 // markSpare is how many bytes a mark may grow while it is on, by times and managers.
 const markSpare = 2*maxManagers + 1<<10
 
-// maxKinds is the highest number of kinds that an XR's composed resources may have. Each kind costs
+// MaxKinds is the highest number of kinds that an XR's composed resources may have. Each kind costs
 // a request per poll, and a user who can write an XR can list any kind.
-const maxKinds = 256
+const MaxKinds = 256
 
-func kindsOf(refs []xp.Ref) int {
+// KindsOf returns the number of kinds of what refs name.
+func KindsOf(refs []xp.Ref) int {
 	kinds := map[schema.GroupVersionKind]bool{}
 	for _, r := range refs {
 		kinds[r.GroupVersionKind()] = true
@@ -260,7 +261,7 @@ func RemoveBackedUpHold(u *unstructured.Unstructured) error {
 	}
 	returnAnnotation(u, xp.AnnotationPaused, h.Paused)
 	h.returnStatus(u)
-	h.returnPolicies(u)
+	h.ReturnPolicies(u)
 	if !h.Pinned {
 		return nil
 	}
@@ -290,13 +291,13 @@ func returnUpdatePolicy(u *unstructured.Unstructured, own *string) error {
 	return xp.Instance{Unstructured: u}.SetUpdatePolicy(*own)
 }
 
-// unpause returns the patch that lets Crossplane reconcile u, still pinned and marked.
-func (k Key) unpause(u *unstructured.Unstructured, h *Hold, now time.Time) map[string]any {
+// Unpause returns the patch that lets Crossplane reconcile u, still pinned and marked.
+func (k Key) Unpause(u *unstructured.Unstructured, h *Hold, now time.Time) map[string]any {
 	p := patch(u, map[string]any{xp.AnnotationPaused: nil})
 	after := *h
 	after.Unpaused = now.UTC().Format(time.RFC3339) // The wait for Crossplane counts from here.
 	after.Polled = cmp.Or(after.Polled, after.Unpaused)
-	after.LastReported = cmp.Or(after.LastReported, heldNoticeStep) // A later change of the mark alone would make Crossplane reconcile it once more.
+	after.LastReported = cmp.Or(after.LastReported, ReportedStart) // A later change of the mark alone would make Crossplane reconcile it once more.
 	after.keepPauseManagers(u)
 	if policy, _ := (xp.Instance{Unstructured: u}).UpdatePolicy(); h.Pinned && policy != xp.UpdateManual {
 		// A user has applied the manifest again, which removed the pin.
@@ -307,9 +308,22 @@ func (k Key) unpause(u *unstructured.Unstructured, h *Hold, now time.Time) map[s
 	return p
 }
 
-// putPatch returns the patch that puts a hold on a live object.
-func (k Key) putPatch(u *unstructured.Unstructured, h *Hold) map[string]any {
-	p := patch(u, map[string]any{AnnotationHold: k.mark(xp.RefTo(u), h), xp.AnnotationPaused: "true"})
+// MarkPatch returns the patch that writes the mark of the hold h on the live object u.
+func (k Key) MarkPatch(u *unstructured.Unstructured, h *Hold) map[string]any {
+	return patch(u, map[string]any{AnnotationHold: k.mark(xp.RefTo(u), h)})
+}
+
+// PausePatch returns MarkPatch with the pause of the hold.
+func (k Key) PausePatch(u *unstructured.Unstructured, h *Hold) map[string]any {
+	p := k.MarkPatch(u, h)
+	set(p, "true", "metadata", "annotations", xp.AnnotationPaused)
+
+	return p
+}
+
+// PutPatch returns the patch that puts a hold on a live object.
+func (k Key) PutPatch(u *unstructured.Unstructured, h *Hold) map[string]any {
+	p := k.PausePatch(u, h)
 	if inst := (xp.Instance{Unstructured: u}); h.Pinned {
 		if policy, _ := inst.UpdatePolicy(); policy != xp.UpdateManual {
 			set(p, xp.UpdateManual, inst.UpdatePolicyPath()...)
@@ -319,8 +333,8 @@ func (k Key) putPatch(u *unstructured.Unstructured, h *Hold) map[string]any {
 	return p
 }
 
-// releasePatch returns the patch that lifts the hold of u and gives the user's own settings back.
-func releasePatch(u *unstructured.Unstructured, h *Hold) map[string]any {
+// ReleasePatch returns the patch that lifts the hold of u and gives the user's own settings back.
+func ReleasePatch(u *unstructured.Unstructured, h *Hold) map[string]any {
 	annotations := map[string]any{AnnotationHold: nil, xp.AnnotationPaused: nullable(h.Paused)}
 	maps.Copy(annotations, withoutRequest(u.GetAnnotations()))
 	if xp.HasAnnotation(u, xp.AnnotationMustRestore) {
@@ -328,7 +342,7 @@ func releasePatch(u *unstructured.Unstructured, h *Hold) map[string]any {
 	}
 	p := patch(u, annotations)
 	if h.Pinned {
-		set(p, nullable(h.policyOf(u)), xp.Instance{Unstructured: u}.UpdatePolicyPath()...)
+		set(p, nullable(h.PolicyOf(u)), xp.Instance{Unstructured: u}.UpdatePolicyPath()...)
 	}
 	h.restoreOriginals(u, p)
 
@@ -338,7 +352,7 @@ func releasePatch(u *unstructured.Unstructured, h *Hold) map[string]any {
 // controllerRefPatch returns the patch that makes the live object u the controller of s. Other
 // owner references of s stay.
 func controllerRefPatch(u, s *unstructured.Unstructured) map[string]any {
-	refs := slices.DeleteFunc(mapsAt(s, "metadata", "ownerReferences"), func(ref map[string]any) bool { return ref["uid"] == string(u.GetUID()) })
+	refs := slices.DeleteFunc(xp.Maps(s.Object, "metadata", "ownerReferences"), func(ref map[string]any) bool { return ref["uid"] == string(u.GetUID()) })
 	refs = append(refs, map[string]any{
 		"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "name": u.GetName(), "uid": string(u.GetUID()), "controller": true, "blockOwnerDeletion": true,
 	})

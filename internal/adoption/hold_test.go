@@ -132,7 +132,7 @@ func TestHoldOfReachesNoOtherNamespace(t *testing.T) {
 	}
 }
 
-// releasePatch reverts Put for every combination of user settings, however often the object is
+// ReleasePatch reverts Put for every combination of user settings, however often the object is
 // backed up during its hold.
 func TestReleaseIsTheInverseOfPut(t *testing.T) {
 	builders := map[string]func(string, ...xptest.Option) *unstructured.Unstructured{
@@ -171,8 +171,8 @@ func checkGivesBack(t *testing.T, own *unstructured.Unstructured, times int) {
 		t.Fatal("a held object is not paused")
 	}
 	h := must(HoldOf(held))
-	for name, from := range map[string]*unstructured.Unstructured{"held": held, "unpaused": xptest.Merge(held, Unverified.unpause(held, h, noon))} {
-		got := xptest.Merge(from, releasePatch(from, h))
+	for name, from := range map[string]*unstructured.Unstructured{"held": held, "unpaused": xptest.Merge(held, Unverified.Unpause(held, h, noon))} {
+		got := xptest.Merge(from, ReleasePatch(from, h))
 		if diff := cmp.Diff(asStored(own), asStored(got)); diff != "" {
 			t.Errorf("returned while %s: -own, +got:\n%s", name, diff)
 		}
@@ -199,8 +199,8 @@ func asStored(u *unstructured.Unstructured) *unstructured.Unstructured {
 func TestPatchesAreRefusedAfterAChange(t *testing.T) {
 	u := xptest.XR("x", xptest.Version("41"))
 	h := must(Put(u, Hold{Restore: restoreName, Since: restoredAt}))
-	stopped := must(Unverified.Stopped(u, "why"))
-	for name, patch := range map[string]map[string]any{"unpause": Unverified.unpause(u, h, noon), "giveBack": releasePatch(u, h), "Stopped": stopped.Patch} {
+	stopped := must(Stopped(Unverified, u, "why"))
+	for name, patch := range map[string]map[string]any{"unpause": Unverified.Unpause(u, h, noon), "giveBack": ReleasePatch(u, h), "Stopped": stopped.Patch} {
 		if got, _, _ := unstructured.NestedString(patch, "metadata", "resourceVersion"); got != "41" {
 			t.Errorf("%s must carry the observed resourceVersion, so that the API server refuses it after another change; "+
 				"got %q", name, got)
@@ -211,13 +211,13 @@ func TestPatchesAreRefusedAfterAChange(t *testing.T) {
 func TestStopped(t *testing.T) {
 	u := xptest.XRV2("x", xptest.Refs(xptest.NamespacedMR("b")), xptest.Annotated(xp.AnnotationPaused, "false"))
 	h := must(Put(u, Hold{Restore: restoreName, Since: restoredAt}))
-	notice := must(Unverified.Stopped(u, `it waits for "b" <&>`))
+	notice := must(Stopped(Unverified, u, `it waits for "b" <&>`))
 	got, err := HoldOf(xptest.Merge(u, notice.Patch))
 	h.Reason, h.LastReported = `it waits for "b" <&>`, stopped
 	if diff := cmp.Diff(h, got); err != nil || diff != "" {
 		t.Errorf("Only the reason and the last report may change: error %v, -want, +got:\n%s", err, diff)
 	}
-	if _, err := Unverified.Stopped(xptest.XR("x"), "why"); err == nil {
+	if _, err := Stopped(Unverified, xptest.XR("x"), "why"); err == nil {
 		t.Error("an object that is not held has no hold to explain")
 	}
 }
@@ -289,7 +289,7 @@ func TestUnpauseIsPinned(t *testing.T) {
 			} else if err := (xp.Instance{Unstructured: tc.xr}).SetUpdatePolicy(*tc.during); err != nil {
 				t.Fatal(err)
 			}
-			free := xptest.Merge(tc.xr, Unverified.unpause(tc.xr, h, noon))
+			free := xptest.Merge(tc.xr, Unverified.Unpause(tc.xr, h, noon))
 			if got, _ := (xp.Instance{Unstructured: free}).UpdatePolicy(); got != tc.want || xp.IsPaused(free) {
 				t.Errorf("%s\ngot policy %q, paused %v, want %q", tc.reason, got, xp.IsPaused(free), tc.want)
 			}

@@ -239,7 +239,7 @@ func checkMRGetsItsOwnBack(t *testing.T, own *unstructured.Unstructured, of Hold
 		if err != nil || h == nil {
 			t.Fatal(h, err)
 		}
-		if diff := cmp.Diff(asStored(own), asStored(xptest.Merge(u, releasePatch(u, h)))); diff != "" {
+		if diff := cmp.Diff(asStored(own), asStored(xptest.Merge(u, ReleasePatch(u, h)))); diff != "" {
 			t.Errorf("%s: returned by the release: -own, +now:\n%s", name, diff)
 		}
 		taken := u.DeepCopy()
@@ -256,7 +256,7 @@ func checkMRGetsItsOwnBack(t *testing.T, own *unstructured.Unstructured, of Hold
 func TestReleaseLeavesOthersChanges(t *testing.T) {
 	changed := heldFor(xptest.MR("b", policies(`["*"]`)), Hold{Observes: true}, policies(`["Observe","Delete"]`))
 	h := must(HoldOf(changed))
-	for name, got := range map[string]*unstructured.Unstructured{"given back": xptest.Merge(changed, releasePatch(changed, h)), "taken off": changed} {
+	for name, got := range map[string]*unstructured.Unstructured{"given back": xptest.Merge(changed, ReleasePatch(changed, h)), "taken off": changed} {
 		if name == "taken off" {
 			if err := RemoveBackedUpHold(got); err != nil {
 				t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 // write an object can add any number of managers.
 const maxManagers = 2 << 10
 
-// lift plans to lift the hold of u and give the user's own settings back, with managedFields as if
+// Lift plans to lift the hold of u and give the user's own settings back, with managedFields as if
 // u had never been held. The API server makes the writer of a field its only manager. So there are
 // four ways:
 //
@@ -27,11 +27,11 @@ const maxManagers = 2 << 10
 // Otherwise it takes two: one writes the settings, and a mark with their managers; the next removes
 // the mark and writes the managedFields. Both are usually in one poll; after an interruption the
 // mark says how to continue.
-func (k Key) lift(u *unstructured.Unstructured, h *Hold, step string) Change {
+func (k Key) Lift(u *unstructured.Unstructured, h *Hold, step string) Change {
 	if h.Freed {
 		return Change{Target: u, Patch: freed(u, h), Step: step}
 	}
-	p := releasePatch(u, h)
+	p := ReleasePatch(u, h)
 	changed := changedBy(u, p)
 	managers := managersBesides(u)
 	of, stray := append(managersOf(managers, changed), h.Managers...), len(managers) < len(entriesOf(u))
@@ -110,8 +110,8 @@ func (h *Hold) keepPauseManagers(u *unstructured.Unstructured) {
 	}
 }
 
-// observePatch returns the patch that lets the provider of an MR observe it.
-func (k Key) observePatch(u *unstructured.Unstructured, h *Hold) map[string]any {
+// ObservePatch returns the patch that lets the provider of an MR observe it.
+func (k Key) ObservePatch(u *unstructured.Unstructured, h *Hold) map[string]any {
 	annotations := map[string]any{xp.AnnotationPaused: nil}
 	after := *h
 	after.keepPauseManagers(u)
@@ -152,7 +152,7 @@ func Finish(u *unstructured.Unstructured) (c Change, ok bool) {
 		return Change{}, false
 	}
 
-	return Change{Target: u, Patch: freed(u, h), Step: stepFreed}, true
+	return Change{Target: u, Patch: freed(u, h), Step: StepFreed}, true
 }
 
 // WritesManagers reports whether the next change of the held object u can write its managedFields,

@@ -260,14 +260,14 @@ func TestLiftLeavesNoManager(t *testing.T) {
 					tc.after(s)
 				}
 				if seen := s.seen(); xp.IsComposite(seen) {
-					s.execute(Change{Target: seen, Patch: Unverified.unpause(seen, must(HoldOf(seen)), noon)})
+					s.execute(Change{Target: seen, Patch: Unverified.Unpause(seen, must(HoldOf(seen)), noon)})
 				}
 				took := 0
 				for ; xp.HasAnnotation(s.live, AnnotationHold); took++ {
 					if took > steps {
 						t.Fatalf("%s\nstill held after %d patches", tc.reason, took)
 					}
-					s.execute(Unverified.lift(s.seen(), must(HoldOf(s.live)), "step"))
+					s.execute(Unverified.Lift(s.seen(), must(HoldOf(s.live)), "step"))
 				}
 				if diff := cmp.Diff(steps, took); diff != "" {
 					t.Errorf("%s\npatches: -want, +got:\n%s", tc.reason, diff)

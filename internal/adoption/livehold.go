@@ -79,19 +79,19 @@ func (k Key) holdLive(u *unstructured.Unstructured, h *Hold, now time.Time) (Cha
 		}
 		h.Fields = "" // It exists, and has its managers.
 
-		return Change{Target: u, Patch: k.putPatch(u, h), Step: StepHoldLive}, nil
+		return Change{Target: u, Patch: k.PutPatch(u, h), Step: StepHoldLive}, nil
 	}
 	c, after := Change{Target: u, Step: StepHoldAgain}, *h
 	if h.Quarantine {
 		c.Warning = reason.HoldRemoved.Messagef("%s was not paused any more: %s; stop that writer, and run hold again (docs/gitops.md)", xp.String(u),
-			lastWriterOf(u))
+			LastWriterOf(u))
 	}
-	if h.Quarantine && h.ownPause() {
+	if h.Quarantine && h.OwnPause() {
 		after.Paused = nil // A user had paused it, and another writer has removed that pause.
 	}
 	after.Quarantine, after.Unpaused = true, ""
 	after.explainConsent()
-	c.Patch = k.putPatch(u, &after)
+	c.Patch = k.PutPatch(u, &after)
 
 	return c, nil
 }
@@ -125,7 +125,7 @@ func (k Key) WhyNotQuiet(u *unstructured.Unstructured) reason.Message {
 	case h == nil || !h.Quarantine:
 		return reason.NotQuiet.Messagef("it is not held; run: %s", HoldCommand(u))
 	case !xp.IsPaused(u):
-		return reason.HoldRemoved.Messagef("it is held, but not paused: %s; stop that writer, then run: %s", lastWriterOf(u), HoldCommand(u))
+		return reason.HoldRemoved.Messagef("it is held, but not paused: %s; stop that writer, then run: %s", LastWriterOf(u), HoldCommand(u))
 	}
 	if why := InFlight(u); !why.IsZero() {
 		return why

@@ -50,9 +50,9 @@ func (t *tree) planUnheld(p Plan) Plan {
 	return p.unpinning(u)
 }
 
-// unpinning returns the Plan, or unpin in its place if it has no change.
+// unpinning returns the Plan, or Unpin in its place if it has no change.
 func (p Plan) unpinning(u *unstructured.Unstructured) Plan {
-	if c := unpin(u); p.Patch == nil && c.Patch != nil {
+	if c := Unpin(u); p.Patch == nil && c.Patch != nil {
 		p.Change, p.Done, p.Moving = c, false, true
 	}
 
@@ -84,7 +84,7 @@ func (t *tree) lostBefore() (p Plan, lost bool) {
 // lostPlan returns the Plan for an object that lost something after its hold was removed. The
 // format begins with verbs for the object and for who probably removed the hold.
 func lostPlan(u *unstructured.Unstructured, code reason.Code, format string, args ...any) Plan {
-	return Plan{Lost: true, Change: unpin(u), Failed: code.Messagef(format, append([]any{xp.String(u), lastWriterOf(u)}, args...)...)}
+	return Plan{Lost: true, Change: Unpin(u), Failed: code.Messagef(format, append([]any{xp.String(u), LastWriterOf(u)}, args...)...)}
 }
 
 // replaced returns the restored composed resources that an XR no longer lists (lost), and what it
@@ -136,7 +136,7 @@ func isReconciledHere(u *unstructured.Unstructured) bool {
 	case !ok || c.Reason == xp.ReasonReconcilePaused:
 		return false
 	case c.Since.IsZero():
-		return isCurrent(u, c)
+		return xp.IsCurrent(u, c)
 	default:
 		return !c.Since.Before(u.GetCreationTimestamp().Time)
 	}
@@ -168,7 +168,7 @@ func (t *tree) lostClaim() (p Plan, lost bool) {
 	}
 
 	return t.lost(reason.ClaimReplaced, "%s has no claim any more: %s was reconciled without its hold: %s. Crossplane has created another XR for it: %s; %s",
-		xp.String(t.xr.Unstructured), xp.String(claim), lastWriterOf(claim), r, lostNext), true
+		xp.String(t.xr.Unstructured), xp.String(claim), LastWriterOf(claim), r, lostNext), true
 }
 
 // claimOfThisRestore returns the XR's claim, if it is unmarked and not older than the Restore.
@@ -209,7 +209,7 @@ func (s *Snapshot) planUnheldClaim(claim xp.Claim, p Plan) Plan {
 	default:
 		// Crossplane copies the claim's settings to its held XR, and composes nothing. The XR's
 		// Plan handles both.
-		if isHoldPause(u) {
+		if HasPaused(u) {
 			t := tree{snapshot: s}
 			t.waitFor(xp.RefTo(u), true, reason.HoldRemoved.Messagef("%s: another writer has removed its hold and not its pause; it is released with "+
 				"%s", xp.RefTo(u), r))
@@ -238,7 +238,7 @@ func (s *Snapshot) planUnheldManaged(u *unstructured.Unstructured) Plan {
 	if p, ok := s.heldAgain(u); ok {
 		return p
 	}
-	if c, ok := dropObservePolicy(u); ok {
+	if c, ok := DropObservePolicy(u); ok {
 		return Plan{Change: c, Moving: true}
 	}
 
@@ -254,7 +254,7 @@ func (s *Snapshot) createdAgain(u *unstructured.Unstructured) (p Plan, ok bool) 
 	}
 	when, ok := createdHere(u)
 	if h := s.stripped(u); h != nil && h.Reported != nil {
-		when, ok = h.Reported.created(u)
+		when, ok = h.Reported.Created(u)
 	}
 	if !ok {
 		return Plan{}, false
@@ -271,7 +271,7 @@ func (s *Snapshot) createdAgain(u *unstructured.Unstructured) (p Plan, ok bool) 
 func createdHere(u *unstructured.Unstructured) (when time.Time, ok bool) {
 	created := u.GetCreationTimestamp().Time
 	for _, name := range []string{xp.AnnotationCreateSucceeded, xp.AnnotationCreatePending} {
-		if when := parseTime(xp.Annotation(u, name)); !created.IsZero() && !when.Before(created) { // API servers and providers write times in seconds.
+		if when := xp.ParseTime(xp.Annotation(u, name)); !created.IsZero() && !when.Before(created) { // API servers and providers write times in seconds.
 			return when, true
 		}
 	}

@@ -308,7 +308,7 @@ func TestNextJudgesAnUnheldClaim(t *testing.T) {
 // begunAt sets when the polling Restore began.
 func begunAt(at string, w *Snapshot) *Snapshot {
 	q := *w.investigation
-	q.Started = parseTime(at)
+	q.Started = xp.ParseTime(at)
 	w.Investigate(q)
 
 	return w

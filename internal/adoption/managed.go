@@ -122,7 +122,7 @@ func (t *tree) awaitManaged(r xp.Ref, u *unstructured.Unstructured, e managedSte
 // released.
 func managedStepOf(s *Snapshot, u *unstructured.Unstructured, h *Hold) managedStep {
 	if h.Freed {
-		return managedStep{Change: s.key.lift(u, h, stepFreed), why: reason.Releasing.Messagef(waitReleased), moving: true}
+		return managedStep{Change: s.key.Lift(u, h, StepFreed), why: reason.Releasing.Messagef(waitReleased), moving: true}
 	}
 	by, ok := pauseIgnoredBy(u, h)
 	if ok && (by.created || h.Identity != "" || h.Observes) {
@@ -152,7 +152,7 @@ func heldManagedStep(s *Snapshot, u *unstructured.Unstructured, h *Hold) managed
 	if secret := s.uncontrolledSecret(u); secret != nil && h.Secret {
 		// A provider takes control of a Secret without a controller only if it publishes other
 		// data.
-		return managedStep{Change: takeControl(u, secret), why: reason.Relinking.Messagef("it becomes the controller of its connection secret again"), moving: true}
+		return managedStep{Change: TakeControl(u, secret), why: reason.Relinking.Messagef("it becomes the controller of its connection secret again"), moving: true}
 	}
 	if why := cmp.Or(s.missingSecret(u, h), s.missingInput(u, h)); !why.IsZero() {
 		return managedStep{why: why}
@@ -160,7 +160,7 @@ func heldManagedStep(s *Snapshot, u *unstructured.Unstructured, h *Hold) managed
 	if e := s.whilePaused(u, h); !e.why.IsZero() {
 		return s.notReconciled(u, e)
 	}
-	if h.Observes && !h.ownPause() && xp.OnlyObserves(u) {
+	if h.Observes && !h.OwnPause() && xp.OnlyObserves(u) {
 		if e := s.notReconciled(u, s.observingStep(u, h)); !e.why.IsZero() {
 			return e
 		}
@@ -169,7 +169,7 @@ func heldManagedStep(s *Snapshot, u *unstructured.Unstructured, h *Hold) managed
 		return managedStep{ready: true}
 	}
 
-	return managedStep{Change: s.key.lift(u, h, stepReleased), why: s.whyReleasing(h), moving: true}
+	return managedStep{Change: s.key.Lift(u, h, stepReleased), why: s.whyReleasing(h), moving: true}
 }
 
 // notReconciled returns the step with the reason that the provider does not reconcile the MR, if
@@ -204,7 +204,7 @@ func (s *Snapshot) whilePaused(u *unstructured.Unstructured, h *Hold) managedSte
 	if !xp.IsPaused(u) {
 		return managedStep{}
 	}
-	if h.Observes && !h.ownPause() && !xp.HasPolicies(u) {
+	if h.Observes && !h.OwnPause() && !xp.HasPolicies(u) {
 		return managedStep{why: reason.NoManagementPolicies.Messagef("its kind has no managementPolicies, so it can't observe first, as the setting observe-first "+
 			"asks: its provider would create or change its external resource. Look for that, then release this: %s", releaseByForce(u))}
 	}
@@ -213,7 +213,7 @@ func (s *Snapshot) whilePaused(u *unstructured.Unstructured, h *Hold) managedSte
 	}
 	// The provider's report counts only after it has seen the pause: a status can be from the
 	// backup.
-	if counts := h.Observes || h.Identity != "" && len(h.Status) > 0; counts && !h.ownPause() && !IsSeenPaused(u) {
+	if counts := h.Observes || h.Identity != "" && len(h.Status) > 0; counts && !h.OwnPause() && !IsSeenPaused(u) {
 		e := managedStep{
 			why: reason.AwaitingPauseReport.Messagef("its provider has not reported yet that it is paused"), moving: true, pending: true,
 		}
@@ -317,8 +317,8 @@ func (h *Hold) returnStatus(u *unstructured.Unstructured) {
 	}
 }
 
-// returnPolicies gives u, which is about to be created, its own managementPolicies back.
-func (h *Hold) returnPolicies(u *unstructured.Unstructured) {
+// ReturnPolicies gives u, which is about to be created, its own managementPolicies back.
+func (h *Hold) ReturnPolicies(u *unstructured.Unstructured) {
 	switch {
 	case !h.Observes || !xp.OnlyObserves(u):
 	case len(h.Policies) == 0:

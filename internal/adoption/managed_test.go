@@ -166,7 +166,7 @@ func TestNextOfACopyOfAnUnboundClaim(t *testing.T) {
 	runPlans(t, claim, map[string]planCase{
 		"Copy": {reason: "An empty copy must not count as adopted.", want: "failed: OrderClaim team-a/o stays held: it is a copy", snapshot: snapshot(claim)},
 	})
-	notice := must(Unverified.Stopped(claim, "why"))
+	notice := must(Stopped(Unverified, claim, "why"))
 	h, err := HoldOf(xptest.Merge(claim, notice.Patch))
 	if err != nil || h == nil || h.Reason != "why" {
 		t.Errorf("Stopped must work for a held copy; got %+v, %v", h, err)

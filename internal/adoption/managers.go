@@ -98,21 +98,7 @@ func Managers(u *unstructured.Unstructured) []any {
 
 // entriesOf returns the managedFields of u that are maps.
 func entriesOf(u *unstructured.Unstructured) []map[string]any {
-	return mapsAt(u, "metadata", "managedFields")
-}
-
-// mapsAt returns the elements of a list in u that are maps.
-func mapsAt(u *unstructured.Unstructured, path ...string) []map[string]any {
-	list, _, _ := unstructured.NestedFieldNoCopy(u.Object, path...)
-	all, _ := list.([]any)
-	entries := make([]map[string]any, 0, len(all))
-	for _, e := range all {
-		if entry, ok := e.(map[string]any); ok {
-			entries = append(entries, entry)
-		}
-	}
-
-	return entries
+	return xp.Maps(u.Object, "metadata", "managedFields")
 }
 
 // managersPatch returns a merge patch of managedFields.

@@ -111,7 +111,7 @@ func FuzzManagers(f *testing.F) {
 			t.Errorf("got %d entries of the hold, want one", own)
 		}
 		h := must(HoldOf(u))
-		for c := Unverified.lift(u, h, "step"); !c.Lifts(); c = Unverified.lift(u, h, "step") {
+		for c := Unverified.Lift(u, h, "step"); !c.Lifts(); c = Unverified.Lift(u, h, "step") {
 			u = xptest.Merge(u, c.Patch)
 			if h = must(HoldOf(u)); !h.Freed {
 				t.Fatal("a second step must follow only the first")
@@ -281,7 +281,7 @@ func TestReturnManagers(t *testing.T) {
 			reason: "A removed pause has no manager.",
 			during: func(s *server) {
 				h := must(HoldOf(s.live))
-				s.execute(Change{Target: s.live, Patch: Unverified.unpause(s.live, h, noon)})
+				s.execute(Change{Target: s.live, Patch: Unverified.Unpause(s.live, h, noon)})
 			},
 		},
 	}

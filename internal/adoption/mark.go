@@ -130,8 +130,8 @@ func (k Key) Sign(u *unstructured.Unstructured, namespace string) error {
 	return nil
 }
 
-// verify returns ErrForged if the mark on r is not signed with the key.
-func (k Key) verify(r xp.Ref, mark string) error {
+// Verify returns ErrForged if the mark on r is not signed with the key.
+func (k Key) Verify(r xp.Ref, mark string) error {
 	if k == nil {
 		return nil
 	}
@@ -148,7 +148,7 @@ func (k Key) verify(r xp.Ref, mark string) error {
 // ErrForged if it is not signed with the key. A mark is verified before it is decoded or unpacked.
 func (k Key) HoldOf(u *unstructured.Unstructured) (*Hold, error) {
 	return read(u, func(mark string) (*Hold, error) {
-		if err := k.verify(xp.RefTo(u), mark); err != nil {
+		if err := k.Verify(xp.RefTo(u), mark); err != nil {
 			return nil, err
 		}
 		h, err := decodeMark(mark)

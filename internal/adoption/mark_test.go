@@ -65,8 +65,8 @@ func TestKeyHoldOf(t *testing.T) {
 		"EmptyMAC":    {reason: "An empty signature counts as none.", object: xptest.With(x, xptest.Annotated(AnnotationHold, `{"restore":"velero/monday","mac":""}`)), forged: true},
 		"NewVersion":  {reason: "The served version does not change the signature.", object: xptest.With(genuine, xptest.JSON(`{"apiVersion":"example.org/v9"}`)), held: true},
 		"LineFeeds":   {reason: "Different objects never have the same signed text.", object: xptest.XRV2("x", xptest.JSON(`{"kind":"Order\nteam-a"}`), markOf(genuine)), forged: true},
-		"Explained":   {reason: "The plugin signs the explanations that it writes.", object: xptest.Merge(genuine, must(key.Stopped(genuine, "why")).Patch), held: true},
-		"Unpaused":    {reason: "The plugin also signs that it unpaused the object.", object: xptest.Merge(genuine, key.unpause(genuine, must(HoldOf(genuine)), noon)), held: true},
+		"Explained":   {reason: "The plugin signs the explanations that it writes.", object: xptest.Merge(genuine, must(Stopped(key, genuine, "why")).Patch), held: true},
+		"Unpaused":    {reason: "The plugin also signs that it unpaused the object.", object: xptest.Merge(genuine, key.Unpause(genuine, must(HoldOf(genuine)), noon)), held: true},
 		"NotReadable": {reason: "An unreadable mark is not reported as forged.", object: xptest.With(x, xptest.Annotated(AnnotationHold, "?"))},
 	}
 	for name, tc := range cases {
@@ -121,7 +121,7 @@ func TestForgedMarksAreNotSigned(t *testing.T) {
 	if p, ok := key.Consent(forged); ok {
 		t.Errorf("Consent must not sign a forged mark: %v", p)
 	}
-	if n, err := key.Stopped(forged, "why"); err == nil {
+	if n, err := Stopped(key, forged, "why"); err == nil {
 		t.Errorf("Stopped must not sign a forged mark: %v", n.Patch)
 	}
 	w := withKey(forged)
@@ -221,7 +221,7 @@ func TestPanicsAreContained(t *testing.T) {
 // An XR can list any number of kinds, and each costs a request per poll.
 func TestPutRefusesTooManyKinds(t *testing.T) {
 	var composed []*unstructured.Unstructured
-	for n := range maxKinds + 1 {
+	for n := range MaxKinds + 1 {
 		composed = append(composed, xptest.Object("example.org/v1", fmt.Sprint("Kind", n), xptest.Namespace, "o"))
 	}
 	if _, err := Put(xptest.XRV2("x", xptest.Refs(composed...)), Hold{}); err == nil || !strings.Contains(err.Error(), "cannot put a hold on Order team-a/x") {

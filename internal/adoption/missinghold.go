@@ -36,19 +36,13 @@ func (s *Snapshot) holdMissing(u *unstructured.Unstructured, restore string) (c 
 		return Change{}, false
 	}
 
-	return Change{Target: u, Patch: s.key.putPatch(u, h), Step: StepAgain, Warning: reason.HoldRemoved.Messagef(warnAgain, lastWriterOf(u))}, true
+	return Change{Target: u, Patch: s.key.PutPatch(u, h), Step: StepAgain, Warning: reason.HoldRemoved.Messagef(warnAgain, LastWriterOf(u))}, true
 }
 
 // missingHold returns the hold to put on again; nil if none is possible.
 func (s *Snapshot) missingHold(u *unstructured.Unstructured, restore string) *Hold {
-	own := u.DeepCopy()
-	if isHoldPause(u) {
-		returnAnnotation(own, xp.AnnotationPaused, nil)
-	}
-	if restore == "" || xp.IsPaused(own) {
-		return nil // An object that its user has paused stays as it is.
-	}
-	if policy, pinned := pinOf(u); pinned && returnUpdatePolicy(own, policy) != nil {
+	own, ok := WithoutHold(u)
+	if restore == "" || !ok {
 		return nil
 	}
 	of := Hold{}
@@ -56,7 +50,7 @@ func (s *Snapshot) missingHold(u *unstructured.Unstructured, restore string) *Ho
 		of = *kept
 	}
 	of.Restore, of.Since = restore, s.now.UTC().Format(time.RFC3339)
-	of.Reason = cmp.Or(of.Reason, reason.HoldRemoved.Messagef(warnAgain, lastWriterOf(u)).String())
+	of.Reason = cmp.Or(of.Reason, reason.HoldRemoved.Messagef(warnAgain, LastWriterOf(u)).String())
 	h, err := Put(own, of)
 	if err != nil {
 		return nil
@@ -103,7 +97,7 @@ func (s *Snapshot) heldAgain(u *unstructured.Unstructured) (p Plan, ok bool) {
 	if !ok {
 		return Plan{}, false
 	}
-	c.Warning = reason.HoldRemoved.Messagef(warnStripped, lastWriterOf(u))
+	c.Warning = reason.HoldRemoved.Messagef(warnStripped, LastWriterOf(u))
 
 	return Plan{Change: c, Moving: true}, true
 }
@@ -150,20 +144,20 @@ func (t *tree) withoutPause() (p Plan, ok bool) {
 	if xp.IsPaused(u) || t.hold.Unpaused != "" || !t.snapshot.isSuspect(u) || !t.snapshot.isRequested(u) {
 		return Plan{}, false
 	}
-	who := lastWriterOf(u)
+	who := LastWriterOf(u)
 	if isReconciledHere(u) {
 		lost, replacements, known := t.snapshot.replaced(t.xr, false)
 		p = t.lost(reason.ComposedAgain, "%s was reconciled before it was adopted, because another writer had removed its annotation %s: %s. Crossplane has "+
 			"composed: %s; in place of what was restored: %s; %s", xp.String(u), xp.AnnotationPaused, who, xp.SomeOf(replacements), xp.SomeOf(lost), lostNext)
-		p.Change = Change{Target: u, Patch: releasePatch(u, t.hold.withPauseOf(u)), Step: StepLost}
+		p.Change = Change{Target: u, Patch: ReleasePatch(u, t.hold.WithPauseOf(u)), Step: StepLost}
 
 		return p, len(lost) > 0 && known
 	}
 	h := *t.hold
-	if h.Again = true; h.ownPause() {
+	if h.Again = true; h.OwnPause() {
 		h.Paused = nil // The user had paused it, and has now removed the pause.
 	}
-	t.change(u, patch(u, map[string]any{AnnotationHold: t.snapshot.key.mark(xp.RefTo(u), &h), xp.AnnotationPaused: "true"}), StepAgain)
+	t.change(u, t.snapshot.key.PausePatch(u, &h), StepAgain)
 	t.plan.Warning, t.plan.Moving = reason.HoldRemoved.Messagef(warnAgain, who), true
 
 	return t.plan, true
@@ -195,8 +189,8 @@ func othersAt(u *unstructured.Unstructured, path []string) (others []map[string]
 	return managersOf(managersBesides(u), [][]string{path}), ours
 }
 
-// isHoldPause reports whether a hold paused u, according to its managedFields.
-func isHoldPause(u *unstructured.Unstructured) bool {
+// HasPaused reports whether a hold paused u, according to its managedFields.
+func HasPaused(u *unstructured.Unstructured) bool {
 	if !xp.IsPaused(u) {
 		return false
 	}
@@ -205,11 +199,11 @@ func isHoldPause(u *unstructured.Unstructured) bool {
 	return ours
 }
 
-// unpin plans to give back the composition update policy of an object that is not held and still
+// Unpin plans to give back the composition update policy of an object that is not held and still
 // pinned. It does nothing during a hold's pause: else nothing would show whose pause that is.
-func unpin(u *unstructured.Unstructured) Change {
+func Unpin(u *unstructured.Unstructured) Change {
 	own, pinned := pinOf(u)
-	if !pinned || isHoldPause(u) {
+	if !pinned || HasPaused(u) {
 		return Change{}
 	}
 	path := xp.Instance{Unstructured: u}.UpdatePolicyPath()
@@ -222,14 +216,14 @@ func unpin(u *unstructured.Unstructured) Change {
 	return c
 }
 
-// dropSettings plans to give back all settings that a hold has left on an XR or claim.
-func dropSettings(u *unstructured.Unstructured) Change {
-	if !isHoldPause(u) {
-		return unpin(u)
+// DropSettings plans to give back all settings that a hold has left on an XR or claim.
+func DropSettings(u *unstructured.Unstructured) Change {
+	if !HasPaused(u) {
+		return Unpin(u)
 	}
 	own := u.DeepCopy()
 	returnAnnotation(own, xp.AnnotationPaused, nil)
-	c := unpin(own)
+	c := Unpin(own)
 	c.Target, c.Step = u, stepUnheld
 	if c.Patch == nil {
 		c.Patch = versioned(u)
@@ -239,25 +233,25 @@ func dropSettings(u *unstructured.Unstructured) Change {
 	return c
 }
 
-// withPauseOf returns the hold with another writer's change to the pause of u: removed, or another
+// WithPauseOf returns the hold with another writer's change to the pause of u: removed, or another
 // value. If u is unpaused it keeps a recorded value other than "true".
-func (h *Hold) withPauseOf(u *unstructured.Unstructured) *Hold {
+func (h *Hold) WithPauseOf(u *unstructured.Unstructured) *Hold {
 	value, ok := u.GetAnnotations()[xp.AnnotationPaused]
 	theirs := *h
 	switch {
 	case xp.IsPaused(u):
 	case ok:
 		theirs.Paused = &value
-	case h.ownPause():
+	case h.OwnPause():
 		theirs.Paused = nil
 	}
 
 	return &theirs
 }
 
-// dropObservePolicy plans to remove the managementPolicies of a hold from an MR that is not held
+// DropObservePolicy plans to remove the managementPolicies of a hold from an MR that is not held
 // and had none of its own. ok is false for any other MR: its former policies are not known.
-func dropObservePolicy(u *unstructured.Unstructured) (c Change, ok bool) {
+func DropObservePolicy(u *unstructured.Unstructured) (c Change, ok bool) {
 	path := []string{"spec", fieldPolicies}
 	others, ours := othersAt(u, path)
 	if !ours || len(others) > 0 || !xp.OnlyObserves(u) {
@@ -269,12 +263,29 @@ func dropObservePolicy(u *unstructured.Unstructured) (c Change, ok bool) {
 	return Change{Target: u, Patch: p, Step: "nothing holds it any more; take the managementPolicies of its hold off"}, true
 }
 
+// WithoutHold returns a copy of an XR or claim, whose mark another writer has removed, without the
+// pause and the pin of the hold. ok is false if its user has paused it, or its policy can't be set.
+func WithoutHold(u *unstructured.Unstructured) (own *unstructured.Unstructured, ok bool) {
+	own = u.DeepCopy()
+	if HasPaused(u) {
+		returnAnnotation(own, xp.AnnotationPaused, nil)
+	}
+	if xp.IsPaused(own) {
+		return nil, false // An object that its user has paused stays as it is.
+	}
+	if policy, pinned := pinOf(u); pinned && returnUpdatePolicy(own, policy) != nil {
+		return nil, false
+	}
+
+	return own, true
+}
+
 // LeftoverSetting returns the name of a field or annotation that a hold has left on an unmarked
 // object, according to its managedFields; "" if there is none.
 func LeftoverSetting(u *unstructured.Unstructured) string {
 	switch _, pinned := pinOf(u); {
 	case xp.HasAnnotation(u, AnnotationHold):
-	case isHoldPause(u):
+	case HasPaused(u):
 		return xp.AnnotationPaused
 	case pinned:
 		return "compositionUpdatePolicy"
@@ -287,9 +298,9 @@ func LeftoverSetting(u *unstructured.Unstructured) string {
 	return ""
 }
 
-// lastWriterOf returns who probably removed the hold of u, or changed it while it was held: the last
+// LastWriterOf returns who probably removed the hold of u, or changed it while it was held: the last
 // writer since its creation in this cluster, except controllers.
-func lastWriterOf(u *unstructured.Unstructured) string {
+func LastWriterOf(u *unstructured.Unstructured) string {
 	var last map[string]any
 	for _, m := range entriesOf(u) {
 		name := text(m, "manager")
@@ -308,7 +319,7 @@ func lastWriterOf(u *unstructured.Unstructured) string {
 }
 
 // timeOf returns the time of an entry of managedFields; zero for none.
-func timeOf(entry map[string]any) time.Time { return parseTime(text(entry, "time")) }
+func timeOf(entry map[string]any) time.Time { return xp.ParseTime(text(entry, "time")) }
 
 // isWrittenHere reports whether an entry of managedFields was written since the object was created
 // in this cluster. Entries of the backup are older.

@@ -187,7 +187,7 @@ func TestLastWriter(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, lastWriterOf(xptest.XR("x", append([]xptest.Option{ofRestore()}, tc.of...)...))); diff != "" {
+			if diff := cmp.Diff(tc.want, LastWriterOf(xptest.XR("x", append([]xptest.Option{ofRestore()}, tc.of...)...))); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})

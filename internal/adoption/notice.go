@@ -45,8 +45,8 @@ const (
 	stuckPrefix   = "stuck:"
 )
 
-// heldNoticeStep is Hold.LastReported if only the start of the hold was reported.
-const heldNoticeStep = "arrived"
+// ReportedStart is Hold.LastReported if only the start of the hold was reported.
+const ReportedStart = "arrived"
 
 // stopped is Hold.LastReported if no operation works on the hold any more.
 const stopped = "stopped"
@@ -126,7 +126,7 @@ func (s *Snapshot) LaterNotice(r xp.Ref) (n Notice, ok bool) {
 		return Notice{}, false
 	}
 
-	return s.explained(f, Notice{}, f.hold.Reason, heldNoticeStep), true
+	return s.explained(f, Notice{}, f.hold.Reason, ReportedStart), true
 }
 
 // explained returns the notice for a held object with the change that writes a reason (with the next
@@ -138,7 +138,7 @@ func (s *Snapshot) explained(f *observedObject, n Notice, why, reported string) 
 		h.Polled = s.now.UTC().Format(time.RFC3339)
 	}
 	n.Target = f.identity()
-	n.Patch = patch(n.Target, map[string]any{AnnotationHold: s.key.mark(f.Ref, &h)})
+	n.Patch = s.key.MarkPatch(n.Target, &h)
 	if u := s.get(f.ID()); u != nil {
 		n.Configuration, _ = Change{Target: u, Patch: n.Patch}.Applied()
 	}
@@ -146,8 +146,9 @@ func (s *Snapshot) explained(f *observedObject, n Notice, why, reported string) 
 	return n
 }
 
-// Stopped returns the notice that no operation works on u any more. It fails if u is not held.
-func (k Key) Stopped(u *unstructured.Unstructured, why string) (Notice, error) {
+// Stopped returns the notice that no operation works on u any more, with a mark signed by k. It fails
+// if u is not held.
+func Stopped(k Key, u *unstructured.Unstructured, why string) (Notice, error) {
 	h, err := k.HoldOf(u)
 	if err != nil {
 		return Notice{}, err
@@ -156,9 +157,8 @@ func (k Key) Stopped(u *unstructured.Unstructured, why string) (Notice, error) {
 		return Notice{}, fmt.Errorf("cannot explain the hold of %s: it has none", xp.String(u))
 	}
 	h.Reason, h.LastReported = why, stopped
-	p := patch(u, map[string]any{AnnotationHold: k.mark(xp.RefTo(u), h)})
 
-	return Notice{Target: u, Event: EventStopped, Message: why, Warning: true, Patch: p}, nil
+	return Notice{Target: u, Event: EventStopped, Message: why, Warning: true, Patch: k.MarkPatch(u, h)}, nil
 }
 
 // Forged returns the errors of all observed marks that are not this plugin's, in a stable order.

@@ -63,7 +63,7 @@ func (s *Snapshot) observe(u *unstructured.Unstructured) (f *observedObject) {
 	}
 	f.uid, f.controller = types.UID(strings.Clone(string(f.uid))), types.UID(strings.Clone(string(f.controller)))
 	f.version = strings.Clone(f.version)
-	if f.hold == nil && f.err == nil && s.investigation != nil && s.investigation.Unmarked(f.uid) && isHoldPause(u) {
+	if f.hold == nil && f.err == nil && s.investigation != nil && s.investigation.Unmarked(f.uid) && HasPaused(u) {
 		f.hold = s.missingHold(u, s.investigation.Restore)
 	}
 

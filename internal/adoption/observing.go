@@ -30,17 +30,17 @@ const (
 func (s *Snapshot) observingStep(u *unstructured.Unstructured, h *Hold) managedStep {
 	if xp.IsPaused(u) {
 		return managedStep{
-			Change: Change{Target: u, Patch: s.key.observePatch(u, h), Step: "let its provider observe it"},
+			Change: Change{Target: u, Patch: s.key.ObservePatch(u, h), Step: "let its provider observe it"},
 			why:    reason.AwaitingProvider.Messagef(waitObserved), moving: true,
 		}
 	}
-	settled := parseTime(h.Settling).Add(settleTime)
+	settled := xp.ParseTime(h.Settling).Add(settleTime)
 	switch c, ok := reconciled(u); {
 	case !ok:
 		return managedStep{why: reason.AwaitingProvider.Messagef(waitObserved), moving: true}
 	case c.Status != "True":
 		e := managedStep{why: reason.ObservesFirst.Messagef("it only observes, and its provider can't find its external resource: %s. Correct that; if the external "+
-			"resource is gone and the provider may create another, set its spec.managementPolicies to %s", c.Message, h.ownPolicies())}
+			"resource is gone and the provider may create another, set its spec.managementPolicies to %s", c.Message, h.OwnPolicies())}
 		if h.Settling != "" && !h.Lost {
 			e.Change = s.lookAgain(u, h, true, stepUnfound)
 		}
@@ -55,8 +55,8 @@ func (s *Snapshot) observingStep(u *unstructured.Unstructured, h *Hold) managedS
 	}
 }
 
-// ownPolicies returns the user's own managementPolicies, in JSON.
-func (h *Hold) ownPolicies() string {
+// OwnPolicies returns the user's own managementPolicies, in JSON.
+func (h *Hold) OwnPolicies() string {
 	if len(h.Policies) == 0 {
 		return `["*"]`
 	}
@@ -77,7 +77,7 @@ func (s *Snapshot) lookAgain(u *unstructured.Unstructured, h *Hold, lost bool, s
 		if policies, _ := xp.ManagementPolicies(u); len(policies) > 1 {
 			observe = observe[:1]
 		}
-		set(change.Patch, observe, "spec", fieldPolicies)
+		change.Patch["spec"] = map[string]any{"managementPolicies": observe}
 	}
 
 	return change
@@ -87,5 +87,5 @@ func (s *Snapshot) lookAgain(u *unstructured.Unstructured, h *Hold, lost bool, s
 // once more: providers reconcile on a change of annotations (crossplane-runtime,
 // resource.DesiredStateChanged).
 func (s *Snapshot) rewriteMark(u *unstructured.Unstructured, after *Hold, step string) Change {
-	return Change{Target: u, Patch: patch(u, map[string]any{AnnotationHold: s.key.mark(xp.RefTo(u), after)}), Step: step}
+	return Change{Target: u, Patch: s.key.MarkPatch(u, after), Step: step}
 }

@@ -55,7 +55,7 @@ func (s *Snapshot) ownerlessStep(u *unstructured.Unstructured, h *Hold) managedS
 		after := *h
 		after.Polled = s.now.UTC().Format(time.RFC3339)
 		e.Change = s.rewriteMark(u, &after, "note when it began to wait for an XR")
-	case s.now.Sub(parseTime(h.Polled)) >= otherXRPatience:
+	case s.now.Sub(xp.ParseTime(h.Polled)) >= otherXRPatience:
 		e.failed = true
 	}
 
@@ -125,7 +125,7 @@ func (t *tree) takeOwnerless(r xp.Ref, u *unstructured.Unstructured, h *Hold) bo
 	if h.Owner.ID() != xp.RefTo(t.xr.Unstructured).ID() && t.snapshot.lists(*h.Owner, u) {
 		return false
 	}
-	t.plan.Also = append(t.plan.Also, takeControl(t.xr.Unstructured, u))
+	t.plan.Also = append(t.plan.Also, TakeControl(t.xr.Unstructured, u))
 	t.waitFor(r, true, reason.Relinking.Messagef("%s: it was restored without its XR, which becomes its controller again", r))
 
 	return true

@@ -230,7 +230,7 @@ func TestTakeControlKeepsThePublisher(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := xptest.Secret("s", xptest.JSON(`{"metadata":{"managedFields":[`+tc.entries+`]}}`))
-			if c := takeControl(claim, s); c.Manager != tc.want {
+			if c := TakeControl(claim, s); c.Manager != tc.want {
 				t.Errorf("%s got %q", tc.reason, c.Manager)
 			}
 		})

@@ -136,7 +136,7 @@ func next(s *Snapshot, r xp.Ref) Plan {
 	case !ok:
 		return p
 	case h != nil && h.Freed:
-		return Plan{Change: s.key.lift(u, h, stepFreed), Moving: true}
+		return Plan{Change: s.key.Lift(u, h, StepFreed), Moving: true}
 	case xp.IsClaim(u):
 		return nextForClaim(s, xp.ClaimFrom(u), h)
 	default:
@@ -144,7 +144,7 @@ func next(s *Snapshot, r xp.Ref) Plan {
 	}
 }
 
-const stepFreed = "its own settings are back; take the mark of its hold off"
+const StepFreed = "its own settings are back; take the mark of its hold off"
 
 // heldPlan returns the hold of u; nil if there is none. ok is false if the hold alone decides the
 // Plan p: u stays as it is.
@@ -188,7 +188,7 @@ func nextForOther(s *Snapshot, u *unstructured.Unstructured, h *Hold) Plan {
 		// Nothing shows that it is Crossplane's, since it was never reconciled before the backup.
 		// So it has nothing to lose.
 		return s.planManual(u, h, Plan{
-			Change: s.key.lift(u, h, "it was new when it was backed up; give its own settings back"), Moving: true,
+			Change: s.key.Lift(u, h, "it was new when it was backed up; give its own settings back"), Moving: true,
 		})
 	}
 	t := tree{snapshot: s, xr: xp.CompositeFrom(u), hold: h}
@@ -258,7 +258,7 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		return p
 	}
 	switch {
-	case t.hold.ownPause() && xp.IsPaused(u):
+	case t.hold.OwnPause() && xp.IsPaused(u):
 		t.checkComposed(false)
 		t.checkStatus(u, t.hold)
 	case xp.IsPaused(u):
@@ -276,7 +276,7 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		if len(t.without) > 0 {
 			step += "; without " + strings.Join(t.without, ", ") + ", which it does not reference any more"
 		}
-		t.plan.Change = t.snapshot.key.lift(u, t.following(t.hold.withPauseOf(u)), step)
+		t.plan.Change = t.snapshot.key.Lift(u, t.following(t.hold.WithPauseOf(u)), step)
 	}
 
 	return t.plan
@@ -306,7 +306,7 @@ func (t *tree) judgePaused(u *unstructured.Unstructured) {
 	case follows != "":
 		t.follow(u, follows)
 	default:
-		t.change(u, t.snapshot.key.unpause(u, t.hold, t.snapshot.now), "let Crossplane reconcile it under the backed-up revision")
+		t.change(u, t.snapshot.key.Unpause(u, t.hold, t.snapshot.now), "let Crossplane reconcile it under the backed-up revision")
 		t.plan.Warning = cmp.Or(changedFollowing(u, t.hold), t.madeAgain())
 	}
 }

@@ -15,9 +15,9 @@ const (
 	reasonEnded      = "a user has ended its quarantine, and it is held until it is adopted. If that was interrupted, run: "
 )
 
-// quarantineNext returns how to end the quarantine of the objects of a Restore, or of the command
+// QuarantineNext returns how to end the quarantine of the objects of a Restore, or of the command
 // hold.
-func quarantineNext(h *Hold) string {
+func QuarantineNext(h *Hold) string {
 	if h.ByCommand {
 		return "to go on in this cluster, make sure that no other cluster has adopted it, then run: " +
 			xp.NewCommand(xp.Program, "release").Word("-n", "NAMESPACE").String()
@@ -33,12 +33,12 @@ func quarantined(h *Hold) Plan {
 
 // awaitQuarantineEnd waits until a user ends the quarantine of an object that belongs to an XR.
 func (t *tree) awaitQuarantineEnd(r xp.Ref, h *Hold) {
-	t.waitFor(r, false, reason.Quarantined.Messagef("%s: it is in quarantine; %s", r, quarantineNext(h)))
+	t.waitFor(r, false, reason.Quarantined.Messagef("%s: it is in quarantine; %s", r, QuarantineNext(h)))
 	t.plan.Quarantine = t.plan.Waiting[len(t.plan.Waiting)-1]
 }
 
-// consented returns the mark of u after a user's consent; ok is false if it awaits none.
-func (k Key) consented(u *unstructured.Unstructured) (mark string, ok bool) {
+// Consented returns the mark of u after a user's consent; ok is false if it awaits none.
+func (k Key) Consented(u *unstructured.Unstructured) (mark string, ok bool) {
 	h, err := k.HoldOf(u)
 	if err != nil || h == nil {
 		return "", false

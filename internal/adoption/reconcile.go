@@ -42,7 +42,7 @@ func (t *tree) awaitReconcile(u *unstructured.Unstructured, why reason.Message) 
 	}
 	since := t.snapshot.lastSeen(u)
 	if t.hold != nil {
-		since = t.snapshot.lastSeen(u, parseTime(t.hold.Unpaused))
+		since = t.snapshot.lastSeen(u, xp.ParseTime(t.hold.Unpaused))
 	}
 	h, _ := t.snapshot.holdOf(u)
 	t.plan.Pending = append(t.plan.Pending, PendingReconcile{
@@ -55,7 +55,7 @@ func (t *tree) awaitReconcile(u *unstructured.Unstructured, why reason.Message) 
 func (s *Snapshot) lastSeen(u *unstructured.Unstructured, times ...time.Time) time.Time {
 	last := u.GetCreationTimestamp().Time
 	if h, err := s.holdOf(u); err == nil && h != nil {
-		times = append(times, parseTime(h.Since))
+		times = append(times, xp.ParseTime(h.Since))
 	}
 	if c, ok := xp.ConditionOf(u, xp.ConditionSynced); ok {
 		times = append(times, c.Since)
@@ -70,12 +70,6 @@ func (s *Snapshot) lastSeen(u *unstructured.Unstructured, times ...time.Time) ti
 	return last
 }
 
-func parseTime(stamp string) time.Time {
-	parsed, _ := time.Parse(time.RFC3339, stamp)
-
-	return parsed
-}
-
 // reconciled returns the Synced condition of u, and whether it proves that Crossplane (or the
 // provider) reconciled u as it is now; the status says with which result. v2 writes the generation.
 // Lifting a hold makes a new generation, unless the user's own settings equal the hold's: then the
@@ -85,13 +79,7 @@ func parseTime(stamp string) time.Time {
 func reconciled(u *unstructured.Unstructured) (xp.Condition, bool) {
 	c, ok := xp.ConditionOf(u, xp.ConditionSynced)
 
-	return c, ok && c.Reason != xp.ReasonReconcilePaused && isCurrent(u, c)
-}
-
-// isCurrent reports whether a condition is about the current generation. A condition that was
-// restored with the status is about the backup.
-func isCurrent(u *unstructured.Unstructured, c xp.Condition) bool {
-	return c.Generation == 0 || c.Generation == u.GetGeneration()
+	return c, ok && c.Reason != xp.ReasonReconcilePaused && xp.IsCurrent(u, c)
 }
 
 // checkSeen waits until Crossplane has reported of a paused object that it is paused. This makes
@@ -270,7 +258,7 @@ func WhyNotAdopted(u *unstructured.Unstructured) (why reason.Message, next strin
 		why, next = reason.Message{Text: fmt.Sprintf("held by %s since %s: %s", h.By(), h.Since, Why(u, h))},
 			"see what it waits for: "+xp.ValidateCommand(xp.RefTo(u)).String()
 		if h.ByHand {
-			next = manualNext(h)
+			next = ManualNext(h)
 		}
 
 		return why, next

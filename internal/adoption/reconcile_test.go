@@ -81,7 +81,7 @@ func TestPendingReconciles(t *testing.T) {
 	x := xptest.XR("x", xptest.ClaimedBy(claim))
 	xr, released := held(x), xptest.With(claim, xptest.SeenPaused())
 	h := must(HoldOf(xr))
-	free := xptest.Merge(xr, Unverified.unpause(xr, h, noon.Add(-time.Minute)))
+	free := xptest.Merge(xr, Unverified.Unpause(xr, h, noon.Add(-time.Minute)))
 	cases := map[string]struct {
 		reason   string
 		snapshot *Snapshot
@@ -105,7 +105,7 @@ func TestPendingReconciles(t *testing.T) {
 		},
 		"Future": {
 			reason:   "A user can forge a future time in the mark, which must not suppress the request.",
-			snapshot: snapshot(xptest.Merge(xr, Unverified.unpause(xr, &Hold{Since: restoredAt}, noon.Add(time.Hour)))), want: map[string]string{"XOrder x": restoredAt + " begun"},
+			snapshot: snapshot(xptest.Merge(xr, Unverified.Unpause(xr, &Hold{Since: restoredAt}, noon.Add(time.Hour)))), want: map[string]string{"XOrder x": restoredAt + " begun"},
 		},
 		"CannotReconcile": {
 			reason: "Crossplane retries a failed reconcile without a request.", snapshot: snapshot(xptest.With(free, xptest.Synced("False", "ReconcileError", "no function"))),
@@ -172,7 +172,7 @@ func TestRequestReconcile(t *testing.T) {
 			if diff := cmp.Diff(tc.own.GetAnnotations()[tc.key], again.GetAnnotations()[tc.key]); diff != "" {
 				t.Errorf("%s\nthe request must not survive a manual removal of the hold: -own, +restored:\n%s", tc.reason, diff)
 			}
-			if diff := cmp.Diff(asStored(tc.own), asStored(xptest.Merge(again, releasePatch(again, h)))); diff != "" {
+			if diff := cmp.Diff(asStored(tc.own), asStored(xptest.Merge(again, ReleasePatch(again, h)))); diff != "" {
 				t.Errorf("%s\n-own, +restored and released:\n%s", tc.reason, diff)
 			}
 		})
@@ -181,7 +181,7 @@ func TestRequestReconcile(t *testing.T) {
 
 func TestPendingReconcilesOfProviders(t *testing.T) {
 	mr := heldFor(xptest.MR("b"), Hold{Observes: true, Since: restoredAt})
-	want := []PendingReconcile{{Ref: xp.RefTo(mr), UID: mr.GetUID(), Provider: true, Since: parseTime(restoredAt), Waiting: reason.AwaitingPauseReport.Messagef("Bucket b: its provider has not reported yet that it is paused")}}
+	want := []PendingReconcile{{Ref: xp.RefTo(mr), UID: mr.GetUID(), Provider: true, Since: xp.ParseTime(restoredAt), Waiting: reason.AwaitingPauseReport.Messagef("Bucket b: its provider has not reported yet that it is paused")}}
 	if diff := cmp.Diff(want, Next(snapshot(mr), xp.RefTo(mr)).Pending); diff != "" {
 		t.Errorf("the plan must wait for the provider's reconcile since the restore: -want, +got:\n%s", diff)
 	}

@@ -33,9 +33,9 @@ func ReportedOf(u *unstructured.Unstructured) *Reported {
 	return r
 }
 
-// created returns when the provider of u created an external resource, or was about to, by its
+// Created returns when the provider of u created an external resource, or was about to, by its
 // clock; created is false if it has noted none since.
-func (r Reported) created(u *unstructured.Unstructured) (when time.Time, created bool) {
+func (r Reported) Created(u *unstructured.Unstructured) (when time.Time, created bool) {
 	now := ReportedOf(u)
 	if now == nil {
 		return time.Time{}, false
@@ -46,12 +46,12 @@ func (r Reported) created(u *unstructured.Unstructured) (when time.Time, created
 	return when, !when.IsZero()
 }
 
-// reconciled returns when the Synced condition of u has changed since, by the provider's clock; ok
+// Reconciled returns when the Synced condition of u has changed since, by the provider's clock; ok
 // is false if it has not, or only to say that u is paused.
-func (r Reported) reconciled(u *unstructured.Unstructured) (when time.Time, ok bool) {
+func (r Reported) Reconciled(u *unstructured.Unstructured) (when time.Time, ok bool) {
 	c, found := xp.ConditionOf(u, xp.ConditionSynced)
 
-	return c.Since, found && c.Reason != xp.ReasonReconcilePaused && !c.Since.Equal(parseTime(r.Synced))
+	return c.Since, found && c.Reason != xp.ReasonReconcilePaused && !c.Since.Equal(xp.ParseTime(r.Synced))
 }
 
 // parseChanged returns the time of a note, or zero if it is as it was.
@@ -60,7 +60,7 @@ func parseChanged(now, before string) time.Time {
 		return time.Time{}
 	}
 
-	return parseTime(now)
+	return xp.ParseTime(now)
 }
 
 // An ignoredPause is a pause of a hold that a provider ignored: it reconciled the paused MR.
@@ -75,14 +75,14 @@ type ignoredPause struct {
 // provider writes one condition and nothing else (crossplane-runtime
 // pkg/reconciler/managed/reconciler.go).
 func pauseIgnoredBy(u *unstructured.Unstructured, h *Hold) (by ignoredPause, ok bool) {
-	if !xp.IsPaused(u) || h.ownPause() || h.Again || h.Reported == nil {
+	if !xp.IsPaused(u) || h.OwnPause() || h.Again || h.Reported == nil {
 		return ignoredPause{}, false
 	}
 	did, next := "began to create an external resource", "Look in the cloud for a second external resource"
-	when, created := h.Reported.created(u)
+	when, created := h.Reported.Created(u)
 	if !created {
 		did, next = "reconciled it", "Check its external resource and its connection secret"
-		when, ok = h.Reported.reconciled(u)
+		when, ok = h.Reported.Reconciled(u)
 	}
 
 	return ignoredPause{created: created, why: reason.PauseIgnored.Messagef("the provider of %s %s at %s, although it is held: it ignores %s, or another writer "+

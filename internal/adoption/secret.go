@@ -18,7 +18,7 @@ func (t *tree) takeSecret(u *unstructured.Unstructured) bool {
 	if s == nil {
 		return false
 	}
-	t.plan.Change = takeControl(u, s)
+	t.plan.Change = TakeControl(u, s)
 
 	return true
 }
@@ -29,7 +29,7 @@ func (t *tree) takeSecret(u *unstructured.Unstructured) bool {
 // this one out.
 func (s *Snapshot) missingSecret(u *unstructured.Unstructured, h *Hold) reason.Message {
 	r, ok := xp.SecretRef(u)
-	if !ok || !h.Secret || s.secretless || h.ownPause() || !xp.IsPaused(u) || s.Has(r) {
+	if !ok || !h.Secret || s.secretless || h.OwnPause() || !xp.IsPaused(u) || s.Has(r) {
 		return reason.Message{}
 	}
 	switch why, unknown := s.isUnknown(r); {
@@ -63,9 +63,9 @@ func (s *Snapshot) uncontrolledSecret(u *unstructured.Unstructured) *unstructure
 	return secret
 }
 
-// takeControl returns the Change that makes u the controller of s. If s is a Secret the patch has
+// TakeControl returns the Change that makes u the controller of s. If s is a Secret the patch has
 // the name of the manager of its data: that one published it, and made u its owner.
-func takeControl(u, s *unstructured.Unstructured) Change {
+func TakeControl(u, s *unstructured.Unstructured) Change {
 	return Change{Target: s, Patch: controllerRefPatch(u, s), Step: "make " + xp.String(u) + " its controller again", Manager: publisherOf(s)}
 }
 
@@ -107,40 +107,40 @@ func (i Input) Ref() xp.Ref {
 // Without it a provider that generates passwords makes another one, and changes that of a live
 // database (upjet's PasswordGenerator); others fail.
 func ReasonInput(in Input) string {
-	return reason.InputSecretMissing.Messagef("restored from a backup; %s", in.missing()).String()
+	return reason.InputSecretMissing.Messagef("restored from a backup; %s", in.Missing()).String()
 }
 
 // missingInput returns why u, which is held, waits for a Secret of its provider; zero if it does
 // not.
 func (s *Snapshot) missingInput(u *unstructured.Unstructured, h *Hold) reason.Message {
-	if s.secretless || h.ownPause() || !xp.IsPaused(u) {
+	if s.secretless || h.OwnPause() || !xp.IsPaused(u) {
 		return reason.Message{}
 	}
 	for _, in := range h.Inputs {
 		switch why, unknown := s.isUnknown(in.Ref()); {
 		case unknown:
 			return reason.InputSecretMissing.Messagef("its provider reads %s, and Secrets can't be read: %s; %s; %s, and run this with the right to list Secrets",
-				in.Ref(), why, in.without(), in.next())
+				in.Ref(), why, in.Without(), in.Next())
 		case !s.Has(in.Ref()):
-			return reason.InputSecretMissing.Messagef("%s", in.missing())
+			return reason.InputSecretMissing.Messagef("%s", in.Missing())
 		}
 	}
 
 	return reason.Message{}
 }
 
-// missing returns the consequence of the missing Secret, and the next step.
-func (i Input) missing() string {
+// Missing returns the consequence of the missing Secret, and the next step.
+func (i Input) Missing() string {
 	is := "which its provider reads"
 	if state, ok := xp.StateIn(i.Name); ok {
 		is = "in which " + state.Keeper + " keeps its " + state.What
 	}
 
-	return fmt.Sprintf("%s, %s, is missing: %s; %s", i.Ref(), is, i.without(), i.next())
+	return fmt.Sprintf("%s, %s, is missing: %s; %s", i.Ref(), is, i.Without(), i.Next())
 }
 
-// without returns the consequence of the missing Secret.
-func (i Input) without() string {
+// Without returns the consequence of the missing Secret.
+func (i Input) Without() string {
 	if state, ok := xp.StateIn(i.Name); ok {
 		return "without it " + state.Again
 	}
@@ -148,8 +148,8 @@ func (i Input) without() string {
 	return "without it the provider fails, or generates another password than the one in use"
 }
 
-// next returns how to get the Secret back.
-func (i Input) next() string {
+// Next returns how to get the Secret back.
+func (i Input) Next() string {
 	switch {
 	case i.Was != "":
 		return "its name comes from the UID of an XR, which has changed, and in the backup it is " + i.Was + ". Restore that, if it is missing, and copy it to " +

@@ -165,10 +165,10 @@ func (s *Snapshot) RestoredAt() time.Time {
 		if f.hold == nil {
 			continue
 		}
-		if at := parseTime(f.hold.Since); at.After(since) {
+		if at := xp.ParseTime(f.hold.Since); at.After(since) {
 			since = at
 		}
-		if at := parseTime(f.hold.Polled); !at.IsZero() && (polled.IsZero() || at.Before(polled)) {
+		if at := xp.ParseTime(f.hold.Polled); !at.IsZero() && (polled.IsZero() || at.Before(polled)) {
 			polled = at
 		}
 		trees = trees || f.composite || f.claim
@@ -346,7 +346,7 @@ func (s *Snapshot) composed(f *observedObject) []xp.Ref {
 		saved = f.hold.Refs
 	}
 	now, err := xp.CompositeFrom(s.get(f.ID())).ResourceRefs()
-	if err != nil || kindsOf(now) > maxKinds {
+	if err != nil || KindsOf(now) > MaxKinds {
 		return saved
 	}
 

@@ -30,7 +30,7 @@ func whyStatus(u *unstructured.Unstructured, missing []string) string {
 func IsSeenPaused(u *unstructured.Unstructured) bool {
 	c, ok := xp.ConditionOf(u, xp.ConditionSynced)
 
-	return ok && c.Reason == xp.ReasonReconcilePaused && isCurrent(u, c)
+	return ok && c.Reason == xp.ReasonReconcilePaused && xp.IsCurrent(u, c)
 }
 
 // backedUpConditions returns the conditions that a composed resource had in the backup.

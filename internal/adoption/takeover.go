@@ -100,11 +100,11 @@ func ReturnInherited(u, item *unstructured.Unstructured) (p map[string]any, ok b
 // lists all that the item composed (whole).
 func (k Key) IsBeingTakenOver(u, item *unstructured.Unstructured) (being, whole bool) {
 	h, err := k.HoldOf(u)
-	if err != nil || h == nil || !h.isBeingTakenOver(u) {
+	if err != nil || h == nil || !h.IsBeingTakenOver(u) {
 		return false, false
 	}
 	if !xp.IsClaim(item) {
-		return true, h.listsAll(u)
+		return true, h.ListsAll(u)
 	}
 	given, _ := xp.ClaimFrom(item).CompositeRef()
 	r, bound := xp.ClaimFrom(u).CompositeRef()
@@ -112,12 +112,13 @@ func (k Key) IsBeingTakenOver(u, item *unstructured.Unstructured) (being, whole 
 	return true, bound && r.ID() == given.ID()
 }
 
-func (h *Hold) isBeingTakenOver(u *unstructured.Unstructured) bool {
+// IsBeingTakenOver reports whether u, which h holds, was taken over and is not unpaused yet.
+func (h *Hold) IsBeingTakenOver(u *unstructured.Unstructured) bool {
 	return h.TakenOver && h.Unpaused == "" && xp.IsPaused(u)
 }
 
-// listsAll reports whether an XR lists all of Refs.
-func (h *Hold) listsAll(u *unstructured.Unstructured) bool {
+// ListsAll reports whether an XR lists all of Refs.
+func (h *Hold) ListsAll(u *unstructured.Unstructured) bool {
 	refs, err := xp.CompositeFrom(u).ResourceRefs()
 	listed := xp.IDs(refs)
 
@@ -129,20 +130,20 @@ func (h *Hold) listsAll(u *unstructured.Unstructured) bool {
 func (t *tree) planTakenOver() (p Plan, ok bool) {
 	u := t.xr.Unstructured
 	switch {
-	case !t.hold.isBeingTakenOver(u):
+	case !t.hold.IsBeingTakenOver(u):
 		return Plan{}, false
 	case !IsSeenPaused(u):
 		t.waitFor(xp.RefTo(u), true, reason.AwaitingPauseReport.Messagef("%s: another writer had created it, and Crossplane has not reported yet that it is "+
 			"paused", xp.RefTo(u)))
 
 		return t.plan, true
-	case t.hold.listsAll(u):
+	case t.hold.ListsAll(u):
 		return Plan{}, false
 	}
 	refs, _ := t.xr.ResourceRefs()
 
 	return Plan{
-		Lost: true, Total: t.plan.Total, Change: giveUp(u, t.hold),
+		Lost: true, Total: t.plan.Total, Change: t.hold.GiveUp(u),
 		Failed: reason.ComposedTwice.Messagef("%s: another writer created it before the restore, and Crossplane has composed: %s. What it composed in the "+
 			"backup is not in the cluster, or has no XR: %s. Nothing of that is deleted. To get what it composed in the backup, %s", xp.String(u), xp.SomeOf(refs),
 			xp.SomeOf(t.hold.Refs), xp.HowToGetBack(xp.RefTo(u))),
@@ -157,11 +158,12 @@ func (k Key) GiveUp(u *unstructured.Unstructured) Change {
 		return Change{}
 	}
 
-	return giveUp(u, h)
+	return h.GiveUp(u)
 }
 
-func giveUp(u *unstructured.Unstructured, h *Hold) Change {
-	p := releasePatch(u, h)
+// GiveUp returns the Change that removes what Key.TakeOver put on u, which h holds.
+func (h *Hold) GiveUp(u *unstructured.Unstructured) Change {
+	p := ReleasePatch(u, h)
 	for _, name := range []string{xp.LabelRestore, xp.LabelBackup} {
 		set(p, nil, "metadata", "labels", name)
 	}

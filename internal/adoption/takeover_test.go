@@ -253,7 +253,7 @@ func TestHoldLive(t *testing.T) {
 			if err != nil || !h.IsByCommand() || !xp.IsPaused(after) {
 				t.Errorf("%s\nafter the change: %v, %v, paused: %t", tc.reason, h, err, xp.IsPaused(after))
 			}
-			back := xptest.Merge(after, releasePatch(after, h))
+			back := xptest.Merge(after, ReleasePatch(after, h))
 			if diff := cmp.Diff(asStored(tc.live), asStored(back)); diff != "" && tc.want.Step == StepHoldLive {
 				t.Errorf("%s\n-before, +released:\n%s", tc.reason, diff)
 			}

@@ -229,7 +229,7 @@ func (a *Adopter) GiveUp(ctx context.Context, key adoption.Key, ref xp.Ref, why 
 		if h == nil {
 			return a.cluster.Warn(ctx, u, adoption.EventStopped, reason.RestoreStopped.Messagef("%s. It is not held, so Crossplane reconciles it", why).String())
 		}
-		notice, err := key.Stopped(u, reason.RestoreStopped.Messagef("%s. It stays held, so nothing is lost; correct that, then run: "+
+		notice, err := adoption.Stopped(key, u, reason.RestoreStopped.Messagef("%s. It stays held, so nothing is lost; correct that, then run: "+
 			"%s", why, xp.ReleaseCommand(ref)).String())
 		if err == nil {
 			_, err = a.reportOne(ctx, notice)
