@@ -3,12 +3,13 @@ package adoption
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 // nextForClaim plans for a claim whose XR did not exist when the claim was restored.
-func nextForClaim(s *Snapshot, claim xp.Claim, h *Hold) Plan {
+func nextForClaim(s *Snapshot, claim xp.Claim, h *hold.Hold) Plan {
 	if h == nil {
 		t := tree{snapshot: s}
 		t.checkReleased(claim.Unstructured)
@@ -84,7 +85,7 @@ func (t *tree) releaseClaim() bool {
 	case t.hold == nil:
 		t.checkReleased(claim)
 		if t.snapshot.isSuspect(claim) && t.snapshot.isOfRestore(claim) && t.plan.Patch == nil {
-			t.plan.Change = DropSettings(claim) // A hold has left settings on it.
+			t.plan.Change = hold.DropSettings(claim) // A hold has left settings on it.
 		}
 	case !xp.IsPaused(claim):
 		t.checkReconciled(claim)
@@ -153,9 +154,9 @@ func (t *tree) holdClaimAgain() {
 }
 
 // releaseHeldClaim plans the release of a held claim whose XR is adopted.
-func (t *tree) releaseHeldClaim(claim *unstructured.Unstructured, h *Hold) {
+func (t *tree) releaseHeldClaim(claim *unstructured.Unstructured, h *hold.Hold) {
 	if h.Freed {
-		t.plan.Change = t.snapshot.key.Lift(claim, h, StepFreed)
+		t.plan.Change = t.snapshot.key.Lift(claim, h, hold.StepFreed)
 
 		return
 	}

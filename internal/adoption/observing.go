@@ -1,11 +1,11 @@
 package adoption
 
 import (
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -27,10 +27,10 @@ const (
 // its external resource, and again after settleTime. If that was lost meanwhile, the time starts
 // again. The transition time of the condition is no help: upjet's asynchronous kinds write it with
 // each observe.
-func (s *Snapshot) observingStep(u *unstructured.Unstructured, h *Hold) managedStep {
+func (s *Snapshot) observingStep(u *unstructured.Unstructured, h *hold.Hold) managedStep {
 	if xp.IsPaused(u) {
 		return managedStep{
-			Change: Change{Target: u, Patch: s.key.ObservePatch(u, h), Step: "let its provider observe it"},
+			Change: hold.Change{Target: u, Patch: s.key.ObservePatch(u, h), Step: "let its provider observe it"},
 			why:    reason.AwaitingProvider.Messagef(waitObserved), moving: true,
 		}
 	}
@@ -55,20 +55,11 @@ func (s *Snapshot) observingStep(u *unstructured.Unstructured, h *Hold) managedS
 	}
 }
 
-// OwnPolicies returns the user's own managementPolicies, in JSON.
-func (h *Hold) OwnPolicies() string {
-	if len(h.Policies) == 0 {
-		return `["*"]`
-	}
-
-	return `["` + strings.Join(h.Policies, `","`) + `"]`
-}
-
 // lookAgain returns the Change that marks whether the provider has found the external resource. It
 // gives the MR a new generation, which the provider reports after its next look: it writes the policy
 // Observe twice, or once again, which mean the same. Of a provider that reports no generation nothing
 // proves that look.
-func (s *Snapshot) lookAgain(u *unstructured.Unstructured, h *Hold, lost bool, step string) Change {
+func (s *Snapshot) lookAgain(u *unstructured.Unstructured, h *hold.Hold, lost bool, step string) hold.Change {
 	after := *h
 	after.Settling, after.Lost = s.now.UTC().Format(time.RFC3339), lost
 	change := s.rewriteMark(u, &after, step)
@@ -86,6 +77,6 @@ func (s *Snapshot) lookAgain(u *unstructured.Unstructured, h *Hold, lost bool, s
 // rewriteMark returns the Change that writes another mark. It makes the provider reconcile the MR
 // once more: providers reconcile on a change of annotations (crossplane-runtime,
 // resource.DesiredStateChanged).
-func (s *Snapshot) rewriteMark(u *unstructured.Unstructured, after *Hold, step string) Change {
-	return Change{Target: u, Patch: s.key.MarkPatch(u, after), Step: step}
+func (s *Snapshot) rewriteMark(u *unstructured.Unstructured, after *hold.Hold, step string) hold.Change {
+	return hold.Change{Target: u, Patch: s.key.MarkPatch(u, after), Step: step}
 }

@@ -13,18 +13,19 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
 // heldMR returns a server with a held MR and its XR. exists are the external resources that the
 // provider finds, by external-name.
-func heldMR(t *testing.T, of adoption.Hold, exists map[string]bool, o ...xptest.Option) (s *server, xr, own *unstructured.Unstructured) {
+func heldMR(t *testing.T, of hold.Hold, exists map[string]bool, o ...xptest.Option) (s *server, xr, own *unstructured.Unstructured) {
 	t.Helper()
 	x := xptest.XR("x", created(cameAt))
 	own = xptest.MR("b", append([]xptest.Option{xptest.ControlledBy(x)}, o...)...)
 	xr = xptest.With(x, xptest.Refs(own))
-	s = newServer(held(xr, adoption.Hold{Since: startAt, Quarantine: of.Quarantine, ByHand: of.ByHand}), held(own, of), restored(xptest.Revision(xptest.RevisionName, x)))
+	s = newServer(held(xr, hold.Hold{Since: startAt, Quarantine: of.Quarantine, ByHand: of.ByHand}), held(own, of), restored(xptest.Revision(xptest.RevisionName, x)))
 	simulateCrossplane(s)
 	simulateProvider(t, s, exists)
 
@@ -35,10 +36,10 @@ func heldMR(t *testing.T, of adoption.Hold, exists map[string]bool, o ...xptest.
 // and then adopts its XR.
 func TestAdoptObservesFirst(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s, xr, own := heldMR(t, adoption.Hold{Observes: true}, map[string]bool{"b": true}, xptest.JSON(`{"spec":{"managementPolicies":["*"]}}`))
+		s, xr, own := heldMR(t, hold.Hold{Observes: true}, map[string]bool{"b": true}, xptest.JSON(`{"spec":{"managementPolicies":["*"]}}`))
 		a := newFastAdopter(s)
 		a.limit = time.Minute
-		done(t, adoptWith(t, a, adoption.Unverified, xr))
+		done(t, adoptWith(t, a, hold.Unverified, xr))
 		same(t, []string{"buckets /b", "buckets /b", "buckets /b", "xorders /x", "xorders /x"}, s.requests("patch"), "the MR is unpaused, checked once more and gets its settings back, then the XR is unpaused and released")
 		checkOwn(t, own, s.get(t, buckets, "", "b"))
 	})
@@ -55,7 +56,7 @@ func TestAdoptCreatesNothing(t *testing.T) {
 	all := xptest.JSON(`{"spec":{"managementPolicies":["*"]}}`)
 	type args struct {
 		reason string
-		hold   adoption.Hold
+		hold   hold.Hold
 		mr     xptest.Option
 		// alone is set if the operation is that of the MR.
 		alone bool
@@ -65,15 +66,15 @@ func TestAdoptCreatesNothing(t *testing.T) {
 	}
 	each(t, map[string]args{
 		"Gone": {
-			reason: "The external resource is gone, and the user consents to another.", hold: adoption.Hold{Observes: true}, mr: func(*unstructured.Unstructured) {},
+			reason: "The external resource is gone, and the user consents to another.", hold: hold.Hold{Observes: true}, mr: func(*unstructured.Unstructured) {},
 			want: "external resource does not exist", fixes: []xptest.Option{all},
 		},
 		"Unnamed": {
-			reason: "The user sets the external-name.", hold: adoption.Hold{Identity: xp.Unknown}, mr: unnamed, want: xp.AnnotationExternalName,
+			reason: "The user sets the external-name.", hold: hold.Hold{Identity: xp.Unknown}, mr: unnamed, want: xp.AnnotationExternalName,
 			fixes: []xptest.Option{xptest.Annotated(xp.AnnotationExternalName, "vpc-1")},
 		},
 		"Alone": {
-			reason: "An MR that no XR composes has its own operation.", hold: adoption.Hold{Identity: xp.CreatePending}, mr: pending, alone: true, want: xp.AnnotationCreatePending,
+			reason: "An MR that no XR composes has its own operation.", hold: hold.Hold{Identity: xp.CreatePending}, mr: pending, alone: true, want: xp.AnnotationCreatePending,
 			fixes: []xptest.Option{xptest.Annotated(xp.AnnotationExternalName, "vpc-1"), xptest.Without("metadata", "annotations", xp.AnnotationCreatePending)},
 		},
 	}, func(t *testing.T, tc args) {
@@ -92,7 +93,7 @@ func TestAdoptCreatesNothing(t *testing.T) {
 		}
 		exists["b"] = true
 		s.put(buckets, xptest.With(s.get(t, buckets, "", "b"), tc.fixes...))
-		if p := adopt(t, s, of); !p.Done || adoption.IsMarked(s.get(t, buckets, "", "b")) {
+		if p := adopt(t, s, of); !p.Done || hold.IsMarked(s.get(t, buckets, "", "b")) {
 			t.Errorf("%s\ngot %+v", tc.reason, p)
 		}
 	})
@@ -102,13 +103,13 @@ func TestAdoptCreatesNothing(t *testing.T) {
 // is ready to be released. After the user's consent it is adopted.
 func TestAdoptAwaitsConsent(t *testing.T) {
 	type args struct {
-		hold adoption.Hold
+		hold hold.Hold
 		ok   func(adoption.Plan) bool
 		said string
 	}
 	each(t, map[string]args{
-		"Quarantine": {hold: adoption.Hold{Quarantine: true}, ok: func(p adoption.Plan) bool { return !p.Quarantine.IsZero() }},
-		"ByHand":     {hold: adoption.Hold{ByHand: true}, ok: func(p adoption.Plan) bool { return p.Ready && !p.RestoredAt.IsZero() }, said: "Bucket b: it waits for nothing but a user"},
+		"Quarantine": {hold: hold.Hold{Quarantine: true}, ok: func(p adoption.Plan) bool { return !p.Quarantine.IsZero() }},
+		"ByHand":     {hold: hold.Hold{ByHand: true}, ok: func(p adoption.Plan) bool { return p.Ready && !p.RestoredAt.IsZero() }, said: "Bucket b: it waits for nothing but a user"},
 	}, func(t *testing.T, tc args) {
 		s, xr, own := heldMR(t, tc.hold, map[string]bool{"b": true})
 		for range 2 {
@@ -117,7 +118,7 @@ func TestAdoptAwaitsConsent(t *testing.T) {
 			}
 		}
 		u := s.get(t, xorders, "", "x")
-		if h, err := adoption.HoldOf(u); err != nil || h == nil || !xp.IsPaused(u) || !strings.Contains(h.Reason, tc.said) {
+		if h, err := hold.Of(u); err != nil || h == nil || !xp.IsPaused(u) || !strings.Contains(h.Reason, tc.said) {
 			t.Fatalf("the XR must be held and report that it is ready; got %+v, %v", h, err)
 		}
 		if patches := s.requests("patch"); len(s.steps()) > 0 || len(patches) > 1 || len(patches) > 0 && tc.said == "" {
@@ -126,10 +127,10 @@ func TestAdoptAwaitsConsent(t *testing.T) {
 		a := newFastAdopter(s)
 		for range 2 { // The second consent has nothing to do, even for an object that has changed.
 			for _, u := range []*unstructured.Unstructured{own, xr, xptest.MR("gone")} {
-				must(t, a.Consent(t.Context(), adoption.Unverified, held(u, tc.hold)))
+				must(t, a.Consent(t.Context(), hold.Unverified, held(u, tc.hold)))
 			}
 		}
-		done(t, adoptWith(t, a, adoption.Unverified, xr))
+		done(t, adoptWith(t, a, hold.Unverified, xr))
 		checkOwn(t, own, s.get(t, buckets, "", "b"))
 	})
 }
@@ -140,12 +141,12 @@ func TestAdoptHoldsAnMRWithoutItsSecret(t *testing.T) {
 	for name, composed := range map[string]bool{"Alone": false, "Composed": true} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				hold := adoption.Hold{Reason: adoption.ReasonSecret, Secret: true}
-				s, of, own := heldMR(t, hold, map[string]bool{"b": true}, xptest.PublishesTo("infra", "s"), xptest.Annotated(xp.AnnotationPaused, "false"))
+				mark := hold.Hold{Reason: hold.ReasonSecret, Secret: true}
+				s, of, own := heldMR(t, mark, map[string]bool{"b": true}, xptest.PublishesTo("infra", "s"), xptest.Annotated(xp.AnnotationPaused, "false"))
 				want := []string{"secrets infra/s", "buckets /b", "xorders /x"}
 				if !composed {
 					_ = s.Tracker().Delete(xorders, "", "x")
-					s.put(buckets, held(xptest.With(own, xptest.Without("metadata", "ownerReferences")), hold))
+					s.put(buckets, held(xptest.With(own, xptest.Without("metadata", "ownerReferences")), mark))
 					of, want = own, want[:2]
 				}
 				if p := adopt(t, s, of); p.Done || p.Patch != nil || !p.Blocked || len(s.steps()) > 0 {
@@ -158,7 +159,7 @@ func TestAdoptHoldsAnMRWithoutItsSecret(t *testing.T) {
 				if c, ok := xp.Controller(s.get(t, secrets, "infra", "s")); !ok || c.UID != own.GetUID() {
 					t.Errorf("the Secret, which came back without its MR, is controlled by %+v", c)
 				}
-				if u := s.get(t, buckets, "", "b"); adoption.IsMarked(u) || u.GetAnnotations()[xp.AnnotationPaused] != "false" {
+				if u := s.get(t, buckets, "", "b"); hold.IsMarked(u) || u.GetAnnotations()[xp.AnnotationPaused] != "false" {
 					t.Errorf("the MR must have its own settings back: %v", u.GetAnnotations())
 				}
 				// The plan of the MR may have the same step.
@@ -173,8 +174,8 @@ func TestAdoptHoldsAnMRWithoutItsInput(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var mrs []*unstructured.Unstructured
 		for _, name := range []string{"a", "b"} {
-			in := adoption.Input{Namespace: "infra", Name: "password-" + name}
-			mrs = append(mrs, held(xptest.MR(name), adoption.Hold{Reason: adoption.ReasonInput(in), Inputs: []adoption.Input{in}}))
+			in := hold.Input{Namespace: "infra", Name: "password-" + name}
+			mrs = append(mrs, held(xptest.MR(name), hold.Hold{Reason: hold.ReasonInput(in), Inputs: []hold.Input{in}}))
 		}
 		secretOf := func(name string) *unstructured.Unstructured {
 			return xptest.Object("v1", "Secret", "infra", name, xptest.Field("Opaque", "type"), xptest.Field(map[string]any{"p": "eA=="}, "data"))
@@ -186,7 +187,7 @@ func TestAdoptHoldsAnMRWithoutItsInput(t *testing.T) {
 
 			return !l.GetListRestrictions().Fields.Empty(), none, nil // None has Crossplane's type.
 		})
-		w, err := s.cluster().Observe(t.Context(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(mrs[0]), xp.RefTo(mrs[1])})
+		w, err := s.cluster().Observe(t.Context(), hold.Unverified, selector, []xp.Ref{xp.RefTo(mrs[0]), xp.RefTo(mrs[1])})
 		must(t, err)
 		if all := w.All(kindSecret.GroupKind(), nil); len(all) != 1 || all[0].GetName() != "password-a" || all[0].Object["data"] != nil {
 			t.Errorf("the snapshot must keep only the Secrets that are needed: %v", all)
@@ -194,7 +195,7 @@ func TestAdoptHoldsAnMRWithoutItsInput(t *testing.T) {
 		if lists := s.requests("list"); len(lists) != 5 || lists[4] != "secrets " {
 			t.Errorf("one list for both Secrets: labelled by the restore, by type, composed, and all; got %v", lists)
 		}
-		if p := adopt(t, s, mrs[1]); p.Done || !p.Blocked || adoption.IsMarked(s.get(t, buckets, "", "a")) {
+		if p := adopt(t, s, mrs[1]); p.Done || !p.Blocked || hold.IsMarked(s.get(t, buckets, "", "a")) {
 			t.Errorf("the MR with its Secret must be released, and the one without must wait: %+v", p)
 		}
 		s.put(secrets, secretOf("password-b"))
@@ -214,9 +215,9 @@ func TestHoldLive(t *testing.T) {
 	changed := xptest.With(xptest.MR("changed", xptest.Reconciled()), xptest.Version("0"))
 	s := newServer(free, busy, changed)
 	var steps []string
-	a := NewAdopter(s.cluster(), discardLog()).OnStep(func(c adoption.Change) { steps = append(steps, xp.String(c.Target)+": "+c.Step) })
+	a := NewAdopter(s.cluster(), discardLog()).OnStep(func(c hold.Change) { steps = append(steps, xp.String(c.Target)+": "+c.Step) })
 	must(t, a.HoldLive(t.Context(), testKey, []*unstructured.Unstructured{s.get(t, buckets, "", "free"), gone, s.get(t, buckets, "", "busy"), changed}))
-	same(t, []string{"Bucket free: " + adoption.StepHoldLive}, steps, "only what is free is held")
+	same(t, []string{"Bucket free: " + hold.StepPause}, steps, "only what is free is held")
 	for name, want := range map[string]bool{"free": true, "busy": false, "changed": false} {
 		if got := xp.IsPaused(s.get(t, buckets, "", name)); got != want {
 			t.Errorf("Bucket %s is paused: %t", name, got)

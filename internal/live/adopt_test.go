@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -122,7 +122,7 @@ func TestAdoptEndsWithItsContext(t *testing.T) {
 		objects, _, xr, _ := restoredTree()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := newFastAdopter(newServer(objects...)).Adopt(ctx, adoption.Unverified, monday, selector, xp.RefTo(xr)); !errors.Is(err, context.Canceled) {
+		if _, err := newFastAdopter(newServer(objects...)).Adopt(ctx, hold.Unverified, monday, selector, xp.RefTo(xr)); !errors.Is(err, context.Canceled) {
 			t.Errorf("got error %v", err)
 		}
 	})
@@ -131,7 +131,7 @@ func TestAdoptEndsWithItsContext(t *testing.T) {
 func TestGiveUp(t *testing.T) {
 	const why = "it took too long"
 	objects, claim, xr, _ := restoredTree()
-	malformed := xptest.XR("x", xptest.Annotated(adoption.AnnotationHold, "?"))
+	malformed := xptest.XR("x", xptest.Annotated(hold.Annotation, "?"))
 	type args struct {
 		reason string
 		change func(s *server)
@@ -155,7 +155,7 @@ func TestGiveUp(t *testing.T) {
 		if tc.change != nil {
 			tc.change(s)
 		}
-		if err := newFastAdopter(s).GiveUp(t.Context(), adoption.Unverified, tc.ref, why); !errors.Is(err, tc.err) {
+		if err := newFastAdopter(s).GiveUp(t.Context(), hold.Unverified, tc.ref, why); !errors.Is(err, tc.err) {
 			t.Fatalf("%s\ngot error %v", tc.reason, err)
 		}
 		told := strings.Join(s.writtenEvents(), "\n")
@@ -166,7 +166,7 @@ func TestGiveUp(t *testing.T) {
 			return
 		}
 		u := s.get(t, tc.gvr, tc.ref.Namespace, tc.ref.Name)
-		h, err := adoption.HoldOf(u)
+		h, err := hold.Of(u)
 		if err != nil || (h == nil) != (tc.marked == "") || h != nil && (!strings.HasPrefix(h.Reason, why) || !strings.HasSuffix(h.Reason, tc.marked) || !xp.IsPaused(u)) {
 			t.Errorf("%s\nhold %+v, error %v", tc.reason, h, err)
 		}
@@ -208,7 +208,7 @@ func TestAdoptTellsWhatTheAPIServerRefuses(t *testing.T) {
 func TestAdoptTakesAStepOnce(t *testing.T) {
 	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled())
 	xr := signed(xptest.XR("x", xptest.Refs(bucket)))
-	mark := xptest.Annotated(adoption.AnnotationHold, xp.Annotation(xr, adoption.AnnotationHold))
+	mark := xptest.Annotated(hold.Annotation, xp.Annotation(xr, hold.Annotation))
 	pause := func(u *unstructured.Unstructured) {
 		xptest.Annotated(xp.AnnotationPaused, "true")(u)
 		xptest.SeenPaused()(u)
@@ -229,8 +229,8 @@ func TestAdoptTakesAStepOnce(t *testing.T) {
 		simulateCrossplane(s)
 		s.PrependReactor("list", "xorders", func(clienttesting.Action) (bool, runtime.Object, error) {
 			u := s.get(t, xorders, "", "x")
-			now := xp.Annotation(u, adoption.AnnotationHold)
-			if now == "" || !tc.released && now != xp.Annotation(xr, adoption.AnnotationHold) {
+			now := xp.Annotation(u, hold.Annotation)
+			if now == "" || !tc.released && now != xp.Annotation(xr, hold.Annotation) {
 				s.put(xorders, xptest.With(u, tc.back...))
 			}
 
@@ -280,7 +280,7 @@ func TestOperationsForgetOwners(t *testing.T) {
 		xr := xptest.XR("x")
 		a := newFastAdopter(newServer(xr))
 		a.cluster.owners[xp.RefTo(xr).ID()] = []byte("{}")
-		adoptWith(t, a, adoption.Unverified, xr)
+		adoptWith(t, a, hold.Unverified, xr)
 		if len(a.cluster.owners) > 0 {
 			t.Errorf("the cache still has %d owners", len(a.cluster.owners))
 		}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -235,7 +235,7 @@ func (s *apiServer) putHeldXRs(xrs int, since time.Time) *unstructured.Unstructu
 			composed = append(composed, xptest.MR(fmt.Sprintf("%s-%d", x.GetName(), m), xptest.ControlledBy(x), xptest.Reconciled()))
 		}
 		at := since.UTC().Format(time.RFC3339)
-		s.put(xptest.With(held(xptest.With(x, xptest.Refs(composed...)), adoption.Hold{Since: at}), created(at)))
+		s.put(xptest.With(held(xptest.With(x, xptest.Refs(composed...)), hold.Hold{Since: at}), created(at)))
 		for _, u := range composed {
 			s.put(restored(u))
 		}

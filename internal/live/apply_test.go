@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -27,9 +27,9 @@ func TestApplyChange(t *testing.T) {
 	const entry = `{"metadata":{"managedFields":[{"manager":"velero-plugin-for-crossplane","operation":"Apply","apiVersion":"example.org/v1alpha1",` +
 		`"fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:annotations":{"f:velero.crossplane.x-k8s.io/hold":{}}},"f:spec":{"f:compositionUpdatePolicy":{}}}},` +
 		`{"manager":"crossplane","operation":"Update","apiVersion":"example.org/v1alpha1","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:compositionRef":{}}}}]}}`
-	held := []xptest.Option{xptest.Policy("Manual"), xptest.Annotated(adoption.AnnotationHold, "h")}
+	held := []xptest.Option{xptest.Policy("Manual"), xptest.Annotated(hold.Annotation, "h")}
 	release := map[string]any{
-		"metadata": map[string]any{"resourceVersion": "1", "annotations": map[string]any{adoption.AnnotationHold: nil}}, "spec": map[string]any{"compositionUpdatePolicy": "Automatic"},
+		"metadata": map[string]any{"resourceVersion": "1", "annotations": map[string]any{hold.Annotation: nil}}, "spec": map[string]any{"compositionUpdatePolicy": "Automatic"},
 	}
 	of := xorders.GroupResource()
 	type args struct {
@@ -82,14 +82,14 @@ func TestApplyChange(t *testing.T) {
 
 			return true, s.put(xorders, xptest.XR("x", xptest.Policy(tc.policy))), nil
 		})
-		after, err := withoutPauses(s.cluster()).ApplyChange(t.Context(), adoption.Change{Target: u, Patch: release, Defaults: [][]string{{"spec", "compositionUpdatePolicy"}}})
+		after, err := withoutPauses(s.cluster()).ApplyChange(t.Context(), hold.Change{Target: u, Patch: release, Defaults: [][]string{{"spec", "compositionUpdatePolicy"}}})
 		if got := strings.Join(carried, " "); got != tc.want || (err != nil) != (tc.failed != nil) || err != nil && !tc.failed(err) {
 			t.Fatalf("%s\npatches: %s, error %v", tc.reason, got, err)
 		}
 		if err != nil {
 			return
 		}
-		if policy, _ := (xp.Instance{Unstructured: after}).UpdatePolicy(); policy != "Automatic" || xp.HasAnnotation(after, adoption.AnnotationHold) {
+		if policy, _ := (xp.Instance{Unstructured: after}).UpdatePolicy(); policy != "Automatic" || xp.HasAnnotation(after, hold.Annotation) {
 			t.Errorf("%s\ngot %v", tc.reason, after.Object)
 		}
 	})
@@ -161,14 +161,14 @@ func TestTakeOver(t *testing.T) {
 		})
 		c := s.cluster()
 		c.silence[backup.GroupVersionKind().GroupKind()] = tc.waited
-		u, err := c.TakeOver(t.Context(), adoption.Unverified, backup, xp.RefTo(backup), adoption.Hold{Restore: "velero/monday"}, nil)
+		u, err := c.TakeOver(t.Context(), hold.Unverified, backup, xp.RefTo(backup), hold.Hold{Restore: "velero/monday"}, nil)
 		if err != nil || (u != nil) != tc.taken {
 			t.Fatalf("%s\ngot %v, %v", tc.reason, u, err)
 		}
 		if tc.live == nil {
 			return
 		}
-		if now := s.get(t, xorders, "", "x"); xp.HasAnnotation(now, adoption.AnnotationHold) != tc.taken || xp.IsPaused(now) != tc.taken {
+		if now := s.get(t, xorders, "", "x"); xp.HasAnnotation(now, hold.Annotation) != tc.taken || xp.IsPaused(now) != tc.taken {
 			t.Errorf("%s\ngot %v", tc.reason, now.GetAnnotations())
 		}
 	})
@@ -187,7 +187,7 @@ func TestTakeOverSilent(t *testing.T) {
 			backup := xptest.XR(fmt.Sprint("x", n), xptest.Refs(xptest.MR("b")))
 			s.put(xorders, xptest.With(backup, xptest.Without("spec", "resourceRefs")))
 			began := time.Now()
-			if u, err := c.TakeOver(t.Context(), adoption.Unverified, backup, xp.RefTo(backup), adoption.Hold{Restore: "velero/monday"}, nil); err != nil || u == nil {
+			if u, err := c.TakeOver(t.Context(), hold.Unverified, backup, xp.RefTo(backup), hold.Hold{Restore: "velero/monday"}, nil); err != nil || u == nil {
 				t.Fatalf("got %v, %v", u, err)
 			}
 			waits = append(waits, time.Since(began).Round(time.Second))
@@ -201,10 +201,10 @@ func TestTakeOverSilent(t *testing.T) {
 func TestReturnStatus(t *testing.T) {
 	ready := map[string]any{"type": "Ready", "status": "True"}
 	status := map[string]any{"address": "10.0.0.1", "size": "big", "conditions": []any{ready, map[string]any{"type": "Synced", "status": "True"}}}
-	held := func(of adoption.Hold, o ...xptest.Option) *unstructured.Unstructured {
+	held := func(of hold.Hold, o ...xptest.Option) *unstructured.Unstructured {
 		return xptest.With(held(xptest.XR("x"), of), o...)
 	}
-	both := adoption.Hold{Status: []string{"address", "size"}}
+	both := hold.Hold{Status: []string{"address", "size"}}
 	said, _, _ := unstructured.NestedSlice(xptest.XR("x", xptest.SeenPaused()).Object, "status", "conditions")
 	address := xptest.Field("10.0.0.2", "status", "address")
 	type args struct {
@@ -222,18 +222,18 @@ func TestReturnStatus(t *testing.T) {
 		"Part":  {reason: "A field that is live stays as it is.", live: held(both, address), want: map[string]any{"address": "10.0.0.2", "size": "big"}},
 		"Races": {reason: "A status that a controller has written meanwhile stays.", live: held(both), meanwhile: address, want: map[string]any{"address": "10.0.0.2", "size": "big"}},
 		"Conditions": {
-			reason: "The controller has reported the pause, and will not report more.", live: held(adoption.Hold{Status: []string{"conditions"}}, xptest.SeenPaused()),
+			reason: "The controller has reported the pause, and will not report more.", live: held(hold.Hold{Status: []string{"conditions"}}, xptest.SeenPaused()),
 			want: map[string]any{"conditions": append(slices.Clone(said), any(ready))},
 		},
-		"NotAsked": {reason: "The hold lists no status fields.", live: held(adoption.Hold{})},
+		"NotAsked": {reason: "The hold lists no status fields.", live: held(hold.Hold{})},
 		"NotHeld":  {reason: "The controller of an object without a hold writes its status.", live: xptest.XR("x")},
 		"LetGoOn":  {reason: "The controller of a held object that goes on writes its status.", live: held(both, xptest.Without("metadata", "annotations", xp.AnnotationPaused))},
 		"PausedAgain": {
 			reason: "A later pause of a user does not change that.", live: held(both,
-				xptest.Annotated(adoption.AnnotationHold, `{"restore":"velero/monday","status":["address","size"],"unpaused":"2026-01-02T12:00:00Z"}`)),
+				xptest.Annotated(hold.Annotation, `{"restore":"velero/monday","status":["address","size"],"unpaused":"2026-01-02T12:00:00Z"}`)),
 		},
-		"Copy":       {reason: "A user decides about a copy.", live: held(adoption.Hold{Clone: "XOrder y", Status: both.Status})},
-		"Unreadable": {reason: "A malformed mark lists no known fields.", live: xptest.XR("x", xptest.Annotated(adoption.AnnotationHold, "?"))},
+		"Copy":       {reason: "A user decides about a copy.", live: held(hold.Hold{Clone: "XOrder y", Status: both.Status})},
+		"Unreadable": {reason: "A malformed mark lists no known fields.", live: xptest.XR("x", xptest.Annotated(hold.Annotation, "?"))},
 		"Gone":       {reason: "The object was deleted meanwhile."},
 	}, func(t *testing.T, tc args) {
 		s := newServer()
@@ -243,7 +243,7 @@ func TestReturnStatus(t *testing.T) {
 		if tc.meanwhile != nil {
 			s.before("patch", 1, func() { s.put(xorders, xptest.With(s.get(t, xorders, "", "x"), tc.meanwhile)) })
 		}
-		must(t, s.cluster().ReturnStatus(t.Context(), adoption.Unverified, xp.RefTo(xptest.XR("x")), status))
+		must(t, s.cluster().ReturnStatus(t.Context(), hold.Unverified, xp.RefTo(xptest.XR("x")), status))
 		if tc.live == nil {
 			return
 		}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -104,7 +104,7 @@ func (c *Cluster) inventoryOf(ctx context.Context, gvk schema.GroupVersionKind) 
 		accounts := map[xp.Ref]xp.Ref{} // Thousands of MRs share one account, and so one copy of its strings.
 		i := inventory{objects: map[xp.ID]inventoried{}, named: map[string][]xp.Managing{}}
 		err := c.eachConverted(ctx, gvk, "", func(u *unstructured.Unstructured) {
-			i.objects[xp.RefTo(u).ID()] = inventoried{exists: true, deleting: u.GetDeletionTimestamp() != nil, takeable: adoption.CanTakeOver(u)}
+			i.objects[xp.RefTo(u).ID()] = inventoried{exists: true, deleting: u.GetDeletionTimestamp() != nil, takeable: hold.CanTakeOver(u)}
 			name := u.GetAnnotations()[xp.AnnotationExternalName]
 			if name == "" {
 				name, _ = xp.ProviderID(u) // The MR manages that resource, although only its status has the id.
@@ -143,7 +143,7 @@ func (c *Cluster) restoredIndexOf(ctx context.Context, gvk schema.GroupVersionKi
 	return c.restoredIndexes.get(gvk.GroupKind(), func() (restoredIndex, error) {
 		b := restoredIndex{strays: map[xp.ID]bool{}, named: map[string][]xp.Managing{}}
 		err := c.eachConverted(ctx, gvk, velerov1.RestoreNameLabel, func(u *unstructured.Unstructured) {
-			if adoption.IsStray(u) {
+			if hold.IsStray(u) {
 				b.strays[xp.RefTo(u).ID()] = true
 			}
 			if name := xp.Annotation(u, xp.AnnotationExternalName); name != "" && u.GetNamespace() != "" && xp.IsManaged(u) {

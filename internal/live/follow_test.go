@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -51,7 +51,7 @@ func TestPollsActOnEvents(t *testing.T) {
 		"DeletedObserving": {
 			reason: "Its external resource is left behind, and the XR would compose another.", lists: 1, want: "[DeletedWhileObserved]",
 			happens: func(s *apiServer) {
-				gone := xptest.With(held(other, adoption.Hold{Observes: true}), xptest.Without("metadata", "annotations", xp.AnnotationPaused), xptest.Deleting())
+				gone := xptest.With(held(other, hold.Hold{Observes: true}), xptest.Without("metadata", "annotations", xp.AnnotationPaused), xptest.Deleting())
 				s.put(gone)
 				s.remove(gone)
 				s.put(ready)
@@ -97,7 +97,7 @@ func TestPollsActOnEvents(t *testing.T) {
 			a.firstWait = time.Minute // The poll ends when it has nothing to wait for.
 		}
 		began := time.Now()
-		p := adoptWith(t, a, adoption.Unverified, xr)
+		p := adoptWith(t, a, hold.Unverified, xr)
 		if took := time.Since(began); took > 10*time.Second {
 			t.Errorf("%s\nthe whole poll waited for one watch, for %s", tc.reason, took)
 		}
@@ -113,7 +113,7 @@ func TestPollsActOnEvents(t *testing.T) {
 		if n := s.takeRequests()["list xorders"]; n > tc.lists || tc.lists > 1 && n < 2 {
 			t.Errorf("%s\nXRs were listed %d times", tc.reason, n)
 		}
-		if h, err := adoption.HoldOf(s.all(xorders)[0]); err != nil || (h == nil) != tc.done {
+		if h, err := hold.Of(s.all(xorders)[0]); err != nil || (h == nil) != tc.done {
 			t.Errorf("%s\nhold %+v, error %v", tc.reason, h, err)
 		}
 	})
@@ -137,7 +137,7 @@ func TestExpiredWatches(t *testing.T) {
 		s.PrependWatchReactor("*", func(clienttesting.Action) (bool, watch.Interface, error) {
 			return true, nil, apierrors.NewResourceExpired("that was long ago")
 		})
-		o := newObserver(s.cluster(), adoption.Unverified, selector, nil)
+		o := newObserver(s.cluster(), hold.Unverified, selector, nil)
 		o.watch(t.Context(), &listing{collection: collection{GroupVersionKind: tc.of}}, tc.vital)
 		synctest.Wait()
 		_, _, known := o.events.drain()
@@ -186,7 +186,7 @@ func TestLongListsAreFollowedAtOnce(t *testing.T) {
 				}
 			}
 		}
-		done(t, adoptWith(t, newAdopter(t, s), adoption.Unverified, first))
+		done(t, adoptWith(t, newAdopter(t, s), hold.Unverified, first))
 		if late.Load() || pages.Load() != tc.pages {
 			t.Errorf("%s\nlate: %t, after %d pages", tc.reason, late.Load(), pages.Load())
 		}
@@ -219,7 +219,7 @@ func TestLostLabels(t *testing.T) {
 			all[0] = x
 		}
 		s.put(append(platformOf(x), all...)...)
-		o := newObserver(s.connect(t), adoption.Unverified, selector, []xp.Ref{xp.RefTo(x)})
+		o := newObserver(s.connect(t), hold.Unverified, selector, []xp.Ref{xp.RefTo(x)})
 		must(t, o.listNeeded(t.Context()))
 		o.put(tc.lost)
 		in := &listing{collection: collection{GroupVersionKind: tc.lost.GroupVersionKind()}, options: metav1.ListOptions{LabelSelector: selector}}
@@ -244,7 +244,7 @@ func TestPollsReadWhatIsSharedOnce(t *testing.T) {
 		s.put(append(platformOf(x), x, y, mine, theirs)...)
 		a := newAdopter(t, s)
 		for _, u := range []*unstructured.Unstructured{x, x, y, y} {
-			if p := adoptWith(t, a, adoption.Unverified, u); !p.Failed.IsZero() {
+			if p := adoptWith(t, a, hold.Unverified, u); !p.Failed.IsZero() {
 				t.Errorf("got %+v", p)
 			}
 		}
@@ -283,7 +283,7 @@ func TestKindsAreListedInParallel(t *testing.T) {
 		}
 		a := newAdopter(t, s)
 		a.firstWait = time.Minute // The poll ends when it has nothing to wait for.
-		done(t, adoptWith(t, a, adoption.Unverified, xr))
+		done(t, adoptWith(t, a, hold.Unverified, xr))
 		if got := s.takeRequests(); got["list buckets"] != 1 || got["list queues"] != 1 {
 			t.Errorf("each kind must be listed once: %v", got)
 		}

@@ -13,6 +13,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -56,7 +57,7 @@ func TestAdoptReportsLosses(t *testing.T) {
 		log, hook := logtest.NewNullLogger()
 		a.log = log
 		for range 2 {
-			p := adoptWith(t, a, adoption.Unverified, xr)
+			p := adoptWith(t, a, hold.Unverified, xr)
 			for _, want := range []string{"XOrder x", `"argocd-controller" (Apply, ` + laterAt + ")", "composed: Bucket b-new", "what was restored: Bucket b;"} {
 				if !strings.Contains(p.Failed.String(), want) || p.Done {
 					t.Errorf("the operation must fail and name %s; got %+v", want, p)
@@ -115,11 +116,11 @@ func TestAdoptJudgesRequestedObjects(t *testing.T) {
 		heldXR := restored(xptest.XR("held", xptest.NeverComposed()))
 		s := newServer(append(objects, other, heldXR)...)
 		a := newFastAdopter(s)
-		plans, err := a.Adopt(t.Context(), adoption.Unverified, monday, selector, xp.RefTo(heldXR))
+		plans, err := a.Adopt(t.Context(), hold.Unverified, monday, selector, xp.RefTo(heldXR))
 		if p := plans[xp.RefTo(xr).ID()]; err != nil || !p.Unproven || s.count("list", "buckets "+selector) > 0 {
 			t.Errorf("the poll must not list composed resources before it needs them: %+v, %v, %v", p, err, s.requests("list"))
 		}
-		if p := adoptWith(t, a, adoption.Unverified, xr); !p.Lost || p.Unproven {
+		if p := adoptWith(t, a, hold.Unverified, xr); !p.Lost || p.Unproven {
 			t.Errorf("the poll must list the composed resources: %+v", p)
 		}
 		lists := strings.Join(s.requests("list"), "\n") + "\n"
@@ -137,7 +138,7 @@ func TestAdoptTrustsWhatItHasReleased(t *testing.T) {
 		simulateCrossplane(s)
 		a := newFastAdopter(s)
 		for range 2 {
-			if p := adoptWith(t, a, adoption.Unverified, xr); !p.Done || p.Unproven {
+			if p := adoptWith(t, a, hold.Unverified, xr); !p.Done || p.Unproven {
 				t.Errorf("got %+v", p)
 			}
 		}
@@ -190,8 +191,8 @@ func TestAdoptGoesOnWithoutAMark(t *testing.T) {
 				}
 				simulateCrossplane(s)
 				s.PrependReactor("list", "xorders", func(clienttesting.Action) (bool, runtime.Object, error) {
-					if u := s.get(t, xorders, "", "x"); xp.HasAnnotation(u, adoption.AnnotationHold) {
-						s.put(xorders, xptest.With(u, xptest.Without("metadata", "annotations", adoption.AnnotationHold)))
+					if u := s.get(t, xorders, "", "x"); xp.HasAnnotation(u, hold.Annotation) {
+						s.put(xorders, xptest.With(u, xptest.Without("metadata", "annotations", hold.Annotation)))
 					}
 
 					return false, nil, nil
@@ -221,7 +222,7 @@ func TestAdoptTakesOffWhatIsLeftOfALoss(t *testing.T) {
 		if p := adopt(t, s, x); p.Done || !strings.Contains(p.Failed.String(), "because another writer had removed its annotation crossplane.io/paused") {
 			t.Errorf("the operation must fail: %+v", p)
 		}
-		if u := s.get(t, xorders, "", "x"); xp.HasAnnotation(u, adoption.AnnotationHold) {
+		if u := s.get(t, xorders, "", "x"); xp.HasAnnotation(u, hold.Annotation) {
 			t.Errorf("no part of the hold may be left: %v", u.GetAnnotations())
 		}
 	})

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -24,7 +25,7 @@ import (
 // key. Each kind is listed once with the label selector, which selects what a restore created. The
 // whole kind is listed only if a needed object is not among these because it existed before the
 // restore. The Snapshot records composed kinds that can't be read; Observe fails for any other.
-func (c *Cluster) Observe(ctx context.Context, key adoption.Key, selector string, refs []xp.Ref) (*adoption.Snapshot, error) {
+func (c *Cluster) Observe(ctx context.Context, key hold.Key, selector string, refs []xp.Ref) (*adoption.Snapshot, error) {
 	o := newObserver(c, key, selector, refs)
 
 	return o.snapshot, o.listNeeded(ctx)
@@ -32,7 +33,7 @@ func (c *Cluster) Observe(ctx context.Context, key adoption.Key, selector string
 
 type observer struct {
 	cluster  *Cluster
-	key      adoption.Key
+	key      hold.Key
 	selector string
 	// requester is the Restore whose operations are polled; the zero value if there is none.
 	requester adoption.Requester
@@ -70,7 +71,7 @@ type observer struct {
 }
 
 // newObserver returns an observer of what refs name and of what belongs to it.
-func newObserver(c *Cluster, key adoption.Key, selector string, refs []xp.Ref) *observer {
+func newObserver(c *Cluster, key hold.Key, selector string, refs []xp.Ref) *observer {
 	o := &observer{
 		cluster: c, key: key, selector: selector, refs: refs, snapshot: adoption.NewSnapshot(key), labelled: map[collection]bool{},
 		whole: map[collection]bool{}, unread: map[schema.GroupVersionKind]error{}, unanswered: map[schema.GroupVersion]error{}, events: newEventQueue(),

@@ -18,6 +18,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -26,7 +27,7 @@ import (
 // observe observes with a new process.
 func observe(t *testing.T, s *server, of ...*unstructured.Unstructured) *adoption.Snapshot {
 	t.Helper()
-	w, err := withoutPauses(s.cluster()).Observe(t.Context(), adoption.Unverified, selector, refsOf(of))
+	w, err := withoutPauses(s.cluster()).Observe(t.Context(), hold.Unverified, selector, refsOf(of))
 	must(t, err)
 
 	return w
@@ -194,7 +195,7 @@ func TestObserveListsInNamespaces(t *testing.T) {
 func TestObserveFindsWhatIsNamedInAnotherVersion(t *testing.T) {
 	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled())
 	old := xptest.With(bucket, xptest.Field("cloud.example.org/v1alpha0", "apiVersion"))
-	xr := held(xptest.XR("x", xptest.Refs(old, xptest.Object("cloud.example.org/v1alpha0", "Gone", "", "g"))), adoption.Hold{})
+	xr := held(xptest.XR("x", xptest.Refs(old, xptest.Object("cloud.example.org/v1alpha0", "Gone", "", "g"))), hold.Hold{})
 	for _, u := range []*unstructured.Unstructured{bucket, restored(bucket)} {
 		s := newServer(xptest.With(xr, xptest.SeenPaused()), u, restored(xptest.Revision(xptest.RevisionName, xr)))
 		w := observe(t, s, xr)
@@ -258,7 +259,7 @@ func TestObserveWhatCannotBeRead(t *testing.T) {
 		if tc.asked != nil {
 			objects = append(objects, tc.asked)
 		}
-		w, err := s.cluster().Observe(t.Context(), adoption.Unverified, selector, refsOf(objects))
+		w, err := s.cluster().Observe(t.Context(), hold.Unverified, selector, refsOf(objects))
 		if tc.wants == "" {
 			if !errors.Is(err, tc.with) {
 				t.Errorf("%s\ngot error %v", tc.reason, err)
@@ -309,7 +310,7 @@ func TestObserveDiscoversOnce(t *testing.T) {
 		s.undiscoverable = map[string]error{down.String(): apierrors.NewServiceUnavailable("its server is down")}
 		c := of(s)
 		c.backoff = wait.Backoff{Steps: 1}
-		w, err := c.Observe(t.Context(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(theirs), xp.RefTo(mine)})
+		w, err := c.Observe(t.Context(), hold.Unverified, selector, []xp.Ref{xp.RefTo(theirs), xp.RefTo(mine)})
 		must(t, err)
 		// The fourth list is of all Buckets: refs with unknown versions are looked for in the
 		// served one.
@@ -346,7 +347,7 @@ func TestObserveFindsKindsThatHaveCome(t *testing.T) {
 	delete(s.kinds, xptest.ManagedVersion)
 	c := s.cluster()
 	for _, there := range []bool{false, true} {
-		w, err := c.Observe(t.Context(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)})
+		w, err := c.Observe(t.Context(), hold.Unverified, selector, []xp.Ref{xp.RefTo(xr)})
 		if err != nil || (w.Get(xp.RefTo(bucket)) != nil) != there {
 			t.Errorf("the provider is installed: %v; got %v, %v", there, w.Get(xp.RefTo(bucket)), err)
 		}

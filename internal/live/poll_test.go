@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -41,7 +42,7 @@ func TestPollsWithoutChanges(t *testing.T) {
 			}
 			for n := range 3 {
 				s.takeRequests()
-				adoptWith(t, newAdopter(t, s), adoption.Unverified, first)
+				adoptWith(t, newAdopter(t, s), hold.Unverified, first)
 				most, writes := countRequests(s.takeRequests())
 				// The first poll writes two Events and a mark for each held object.
 				if n > 0 && (writes > tc.writes || most > 2) || n == 0 && writes > 3*xrs+tc.writes {
@@ -60,7 +61,7 @@ func TestAdoptionsCostTheSameForEach(t *testing.T) {
 			s := newAPIServer()
 			s.controllers = reconcileAtOnce
 			first := s.putHeldXRs(xrs, time.Now())
-			plans, err := newAdopter(t, s).Adopt(t.Context(), adoption.Unverified, monday, selector, xp.RefTo(first))
+			plans, err := newAdopter(t, s).Adopt(t.Context(), hold.Unverified, monday, selector, xp.RefTo(first))
 			must(t, err)
 			for id, p := range plans {
 				if !p.Done || p.Adopted != composedEach {
@@ -86,9 +87,9 @@ func TestPollsWriteNothingDuringReconciles(t *testing.T) {
 		for poll, want := range []int{xrs, 0} {
 			a := newAdopter(t, s)
 			a.patience = time.Second
-			adoptWith(t, a, adoption.Unverified, first)
+			adoptWith(t, a, hold.Unverified, first)
 			for _, u := range s.all(xorders) {
-				if h, err := adoption.HoldOf(u); err != nil || h == nil || h.Unpaused == "" {
+				if h, err := hold.Of(u); err != nil || h == nil || h.Unpaused == "" {
 					t.Fatalf("%s was not unpaused: %+v, %v", u.GetName(), h, err)
 				}
 			}
@@ -113,7 +114,7 @@ func TestPollsRequestAll(t *testing.T) {
 		first := s.putHeldXRs(3*maxRequests, time.Now().Add(-time.Minute))
 		a := newAdopter(t, s)
 		a.firstWait = time.Second
-		adoptWith(t, a, adoption.Unverified, first)
+		adoptWith(t, a, hold.Unverified, first)
 		for _, u := range s.all(xorders) {
 			if xp.IsPaused(u) {
 				t.Errorf("%s is still paused", u.GetName())
@@ -126,7 +127,7 @@ func TestPollsRequestAll(t *testing.T) {
 // is still right.
 func TestPollsPlanChangedObjectsAgain(t *testing.T) {
 	released := func(u *unstructured.Unstructured) {
-		xptest.Without("metadata", "annotations", adoption.AnnotationHold)(u)
+		xptest.Without("metadata", "annotations", hold.Annotation)(u)
 		xptest.Without("metadata", "annotations", xp.AnnotationPaused)(u)
 	}
 	type args struct {
@@ -152,7 +153,7 @@ func TestPollsPlanChangedObjectsAgain(t *testing.T) {
 		}
 		a := newAdopter(t, s)
 		a.limit = time.Nanosecond // It is one pass.
-		adoptWith(t, a, adoption.Unverified, first)
+		adoptWith(t, a, hold.Unverified, first)
 		if unpaused := !xp.IsPaused(s.all(xorders)[0]); unpaused != tc.want {
 			t.Errorf("%s\nunpaused: %v", tc.reason, unpaused)
 		}
@@ -226,9 +227,9 @@ func TestTemporary(t *testing.T) {
 
 // An adopted object may be gone, and is not planned for again. One that is not adopted is.
 func TestPlan(t *testing.T) {
-	for name, plan := range map[string]adoption.Plan{"adopted": {Done: true}, "moving": {Change: adoption.Change{Patch: map[string]any{}}}} {
+	for name, plan := range map[string]adoption.Plan{"adopted": {Done: true}, "moving": {Change: hold.Change{Patch: map[string]any{}}}} {
 		r := xp.RefTo(xptest.XR(name))
-		plans, tasks := pollOf(map[xp.ID]adoption.Plan{r.ID(): plan}).plan(adoption.NewSnapshot(adoption.Unverified), []xp.Ref{r})
+		plans, tasks := pollOf(map[xp.ID]adoption.Plan{r.ID(): plan}).plan(adoption.NewSnapshot(hold.Unverified), []xp.Ref{r})
 		if now := plans[r.ID()]; now.Done != plan.Done || now.Failed.IsZero() != plan.Done || len(tasks) > 0 {
 			t.Errorf("%s: got %+v, and tasks %v", name, now, tasks)
 		}

@@ -27,7 +27,7 @@ import (
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -152,7 +152,7 @@ func TestFailuresAreNoAnswers(t *testing.T) {
 		"Observe": {
 			reason: "A poll that observes nothing would find no holds.", want: true,
 			ask: func(ctx context.Context, c *Cluster) (any, error) {
-				w, err := c.Observe(ctx, adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)})
+				w, err := c.Observe(ctx, hold.Unverified, selector, []xp.Ref{xp.RefTo(xr)})
 
 				return w.Get(xp.RefTo(xr)) != nil && w.Get(xp.RefTo(mr)) != nil, err
 			},

@@ -15,6 +15,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -33,7 +34,7 @@ var (
 	// monday is that restore.
 	monday = adoption.Requester{Restore: "velero/monday"}
 	// testKey signs marks.
-	testKey = adoption.Key(strings.Repeat("k", adoption.KeySize))
+	testKey = hold.Key(strings.Repeat("k", hold.KeySize))
 )
 
 // bubble runs a test with a clock that goes on when all of the test waits. It begins at
@@ -81,10 +82,10 @@ func newFastAdopter(s *server) *Adopter {
 func adopt(t *testing.T, s *server, u *unstructured.Unstructured) adoption.Plan {
 	t.Helper()
 
-	return adoptWith(t, newFastAdopter(s), adoption.Unverified, u)
+	return adoptWith(t, newFastAdopter(s), hold.Unverified, u)
 }
 
-func adoptWith(t *testing.T, a *Adopter, key adoption.Key, u *unstructured.Unstructured) adoption.Plan {
+func adoptWith(t *testing.T, a *Adopter, key hold.Key, u *unstructured.Unstructured) adoption.Plan {
 	t.Helper()
 	plans, err := a.Adopt(t.Context(), key, monday, selector, xp.RefTo(u))
 	must(t, err)
@@ -109,10 +110,10 @@ func discardLog() logrus.FieldLogger {
 }
 
 // held returns an object with a hold of the restore, and the restore's label.
-func held(own *unstructured.Unstructured, of adoption.Hold) *unstructured.Unstructured {
+func held(own *unstructured.Unstructured, of hold.Hold) *unstructured.Unstructured {
 	u := xptest.With(own, xptest.Labelled("velero.io/restore-name", "monday"))
 	of.Restore = monday.Restore
-	if _, err := adoption.Put(u, of); err != nil {
+	if _, err := hold.Put(u, of); err != nil {
 		panic(err) // The test is wrong.
 	}
 
@@ -122,7 +123,7 @@ func held(own *unstructured.Unstructured, of adoption.Hold) *unstructured.Unstru
 // restored returns an object as a restore leaves it: labelled, and held if it is an XR or a claim.
 func restored(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if xp.IsComposite(u) || xp.IsClaim(u) {
-		return held(u, adoption.Hold{Since: startAt})
+		return held(u, hold.Hold{Since: startAt})
 	}
 
 	return xptest.With(u, xptest.Labelled("velero.io/restore-name", "monday"))

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -31,7 +31,7 @@ const (
 // returns the new object as Owner does. It returns nil, and undoes its change, if the object can't
 // be taken over, or if Crossplane was composing other resources for it at that moment.
 func (c *Cluster) TakeOver(
-	ctx context.Context, key adoption.Key, item *unstructured.Unstructured, r xp.Ref, of adoption.Hold, labels map[string]string,
+	ctx context.Context, key hold.Key, item *unstructured.Unstructured, r xp.Ref, of hold.Hold, labels map[string]string,
 ) (*unstructured.Unstructured, error) {
 	var after *unstructured.Unstructured
 	err := c.changeNow(ctx, r, func(u *unstructured.Unstructured) error {
@@ -40,7 +40,7 @@ func (c *Cluster) TakeOver(
 
 			return nil
 		}
-		if !adoption.CanTakeOver(u) {
+		if !hold.CanTakeOver(u) {
 			return nil
 		}
 		change, err := key.TakeOver(u, item, of, labels)
@@ -60,7 +60,7 @@ func (c *Cluster) TakeOver(
 	switch being, whole := key.IsBeingTakenOver(after, item); {
 	case being && whole:
 		// The fields taken from the backup get the field managers that they had there.
-		_, err := c.patchSeen(ctx, after, func(u *unstructured.Unstructured) (map[string]any, bool) { return adoption.ReturnInherited(u, item) })
+		_, err := c.patchSeen(ctx, after, func(u *unstructured.Unstructured) (map[string]any, bool) { return hold.ReturnInherited(u, item) })
 		if ignoreUnserved(err) != nil {
 			return nil, err
 		}
@@ -99,7 +99,7 @@ func (c *Cluster) awaitPause(ctx context.Context, u *unstructured.Unstructured, 
 		}
 		u = now // nil if it is gone.
 
-		return u == nil || adoption.IsSeenPaused(u) || !xp.IsPaused(u), nil
+		return u == nil || hold.IsSeenPaused(u) || !xp.IsPaused(u), nil
 	})
 	if errors.Is(err, errSilent) {
 		c.mu.Lock()
@@ -117,7 +117,7 @@ func (c *Cluster) awaitPause(ctx context.Context, u *unstructured.Unstructured, 
 
 // ReturnStatus writes the status fields that the object named by r is held for and lacks. It does
 // nothing to an object that does not exist, has no mark signed with the key, or was released.
-func (c *Cluster) ReturnStatus(ctx context.Context, key adoption.Key, r xp.Ref, status map[string]any) error {
+func (c *Cluster) ReturnStatus(ctx context.Context, key hold.Key, r xp.Ref, status map[string]any) error {
 	return c.changeNow(ctx, r, func(u *unstructured.Unstructured) error {
 		h, err := key.HoldOf(u)
 		if err != nil || h == nil || h.Clone != "" || h.Unpaused != "" || !xp.IsPaused(u) {
@@ -140,7 +140,7 @@ func (c *Cluster) ReturnStatus(ctx context.Context, key adoption.Key, r xp.Ref, 
 		if err != nil {
 			return fmt.Errorf("cannot patch the status of %s: %w", xp.String(u), err)
 		}
-		if p, ok := adoption.ReturnedStatus(u, after, fields); ok {
+		if p, ok := hold.ReturnedStatus(u, after, fields); ok {
 			_, err = c.Patch(ctx, after, p)
 		}
 
@@ -158,7 +158,7 @@ func (c *Cluster) ReturnManagers(ctx context.Context, item *unstructured.Unstruc
 	}
 
 	return c.changeNow(ctx, r, func(u *unstructured.Unstructured) error {
-		p, ok := adoption.ReturnManagers(u, item)
+		p, ok := hold.ReturnManagers(u, item)
 		if !ok {
 			return nil
 		}
