@@ -103,6 +103,9 @@ type Hold struct {
 	Fields string `json:"managedFields,omitempty"`
 }
 
+// ReportedStart is Hold.LastReported if only the start of the hold was reported.
+const ReportedStart = "arrived"
+
 // IsMarked reports whether u is an MR with a mark, readable or not.
 func IsMarked(u *unstructured.Unstructured) bool {
 	return xp.HasAnnotation(u, Annotation) && xp.IsManaged(u)
@@ -158,6 +161,3 @@ func Settings(h *Hold) []string {
 
 	return settings
 }
-
-// ReportedStart is Hold.LastReported if only the start of the hold was reported.
-const ReportedStart = "arrived"

@@ -16,8 +16,8 @@ const (
 	reasonByCommand = "the command hold holds it, so that another cluster can adopt it: nothing reconciles it here. "
 	// StepPause is the step that puts a hold on a live object.
 	StepPause = "pause it"
-	// StepPauseAgain is the step that repeats it after another writer has removed the pause.
-	StepPauseAgain = "pause it again, since another writer had removed the pause"
+	// stepPauseAgain is the step that repeats it after another writer has removed the pause.
+	stepPauseAgain = "pause it again, since another writer had removed the pause"
 )
 
 // HoldLive plans to hold a live claim, XR, MR or schedule. The Change has no Patch if
@@ -37,7 +37,7 @@ func (k Key) HoldLive(u *unstructured.Unstructured, now time.Time) (Change, reas
 	case h.Quarantine && xp.IsPaused(u):
 		return Change{}, reason.Message{}
 	}
-	if why := InFlight(u); !why.IsZero() {
+	if why := inFlight(u); !why.IsZero() {
 		return Change{}, why
 	}
 	if xp.IsUntouched(u) {
@@ -66,7 +66,7 @@ func (k Key) holdLive(u *unstructured.Unstructured, h *Hold, now time.Time) (Cha
 
 		return Change{Target: u, Patch: k.PutPatch(u, h), Step: StepPause}, nil
 	}
-	c, after := Change{Target: u, Step: StepPauseAgain}, *h
+	c, after := Change{Target: u, Step: stepPauseAgain}, *h
 	if h.Quarantine {
 		c.Warning = reason.HoldRemoved.Messagef("%s was not paused any more: %s; stop that writer, and run hold again (docs/gitops.md)", xp.String(u),
 			LastWriterOf(u))
@@ -81,9 +81,9 @@ func (k Key) holdLive(u *unstructured.Unstructured, h *Hold, now time.Time) (Cha
 	return c, nil
 }
 
-// InFlight returns what a controller has begun for u and not ended; zero if there is nothing: a
+// inFlight returns what a controller has begun for u and not ended; zero if there is nothing: a
 // deletion, the creation of an external resource, or an asynchronous operation of upjet.
-func InFlight(u *unstructured.Unstructured) reason.Message {
+func inFlight(u *unstructured.Unstructured) reason.Message {
 	switch {
 	case u.GetDeletionTimestamp() != nil:
 		return reason.BeingDeleted.Messagef("it is being deleted; see what its finalizers wait for")
@@ -112,7 +112,7 @@ func (k Key) WhyNotQuiet(u *unstructured.Unstructured) reason.Message {
 	case !xp.IsPaused(u):
 		return reason.HoldRemoved.Messagef("it is held, but not paused: %s; stop that writer, then run: %s", LastWriterOf(u), Command(u))
 	}
-	if why := InFlight(u); !why.IsZero() {
+	if why := inFlight(u); !why.IsZero() {
 		return why
 	}
 	if !IsSeenPaused(u) {

@@ -46,7 +46,7 @@ func TestHoldLive(t *testing.T) {
 		"Unseen": {reason: "Until its provider reports the pause, a reconcile can be under way.", live: heldLive(t, xptest.MR("b")), want: want{Quiet: reason.AwaitingPauseReport}},
 		"Unpause": {
 			reason: "Another writer has removed the pause.", live: xptest.With(held, xptest.Annotated(xp.AnnotationPaused, "false"), xptest.Reconciled()),
-			want: want{Step: StepPauseAgain, Quiet: reason.HoldRemoved},
+			want: want{Step: stepPauseAgain, Quiet: reason.HoldRemoved},
 		},
 		"UnpausedJustNow": {
 			reason: "The report of the earlier pause would count for a new one, while a reconcile goes on.", live: xptest.With(held, xptest.Annotated(xp.AnnotationPaused, "false")),
@@ -65,7 +65,7 @@ func TestHoldLive(t *testing.T) {
 		"OfARestore":     {reason: "A restore still adopts it.", live: signedBy(t, xptest.XR("x"), Hold{Restore: "velero/monday"}), want: want{Why: reason.AwaitingAdoption, Quiet: reason.NotQuiet}},
 		"Quarantined":    {reason: "A quarantine holds it already.", live: xptest.With(signedBy(t, xptest.MR("b"), Hold{Restore: "velero/monday", Quarantine: true}), xptest.SeenPaused())},
 		"Forged":         {reason: "A mark of another object proves nothing.", live: copied, want: want{Why: reason.MarkForged, Quiet: reason.MarkForged}},
-		"BeingReleased":  {reason: "After a release that was interrupted it is held again.", live: consented(held), want: want{Step: StepPauseAgain, Quiet: reason.NotQuiet}},
+		"BeingReleased":  {reason: "After a release that was interrupted it is held again.", live: consented(held), want: want{Step: stepPauseAgain, Quiet: reason.NotQuiet}},
 		"NeverCreatedMR": {reason: "An MR without an external resource has nothing in flight.", live: xptest.MR("b"), want: want{Step: StepPause, Quiet: reason.NotQuiet}},
 	}
 	for name, tc := range cases {

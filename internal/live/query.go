@@ -20,7 +20,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Composing returns the XRs of a kind that name the Composition, and for which adoption.Key.Composes
+// Composing returns the XRs of a kind that name the Composition, and for which hold.Key.Composes
 // is true. It lists the kind each time.
 func (c *Cluster) Composing(ctx context.Context, key hold.Key, gvk schema.GroupVersionKind, composition string) ([]xp.Ref, error) {
 	var composing []xp.Ref
