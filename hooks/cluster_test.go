@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -31,7 +31,7 @@ type server struct {
 }
 
 // markKey signs the marks of all objects in a server, except those that are signed already.
-var markKey = adoption.Key(bytes.Repeat([]byte("k"), adoption.KeySize))
+var markKey = hold.Key(bytes.Repeat([]byte("k"), hold.KeySize))
 
 var (
 	xorders = schema.GroupVersionResource{Group: "example.org", Version: "v1alpha1", Resource: "xorders"}
@@ -72,7 +72,7 @@ func newServer(objects ...*unstructured.Unstructured) *server {
 	all := []runtime.Object{secret}
 	for _, u := range objects {
 		u = xptest.With(u, xptest.Version("1"))
-		if _, err := adoption.HoldOf(u); err == nil && !strings.Contains(xp.Annotation(u, adoption.AnnotationHold), `"mac":`) {
+		if _, err := hold.Of(u); err == nil && !strings.Contains(xp.Annotation(u, hold.Annotation), `"mac":`) {
 			if err := markKey.Sign(u, u.GetNamespace()); err != nil {
 				panic(err) // The test is wrong.
 			}
@@ -157,10 +157,10 @@ func (s *server) ServerGroups() (*metav1.APIGroupList, error) {
 }
 
 // restored returns u as the Restore "gone" created it, on hold.
-func restored(u *unstructured.Unstructured, h adoption.Hold, o ...xptest.Option) *unstructured.Unstructured {
+func restored(u *unstructured.Unstructured, h hold.Hold, o ...xptest.Option) *unstructured.Unstructured {
 	u = xptest.With(u, xptest.Labelled("velero.io/restore-name", "gone"))
 	h.Restore, h.Since = "velero/gone", "2026-01-02T03:04:05Z"
-	if _, err := adoption.Put(u, h); err != nil {
+	if _, err := hold.Put(u, h); err != nil {
 		panic(err) // The test is wrong.
 	}
 

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adopter"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -50,8 +50,8 @@ const holdExample = `  # Which objects would be held, and what is under way?
   # Hold the whole cluster
   ` + Name + ` hold -A`
 
-// A hold holds the flags of hold and what it has seen.
-type hold struct {
+// A holder holds the flags of hold and what it has seen.
+type holder struct {
 	*options
 
 	out            output
@@ -60,7 +60,7 @@ type hold struct {
 
 	cluster *cluster.Cluster
 	adopter *adopter.Adopter
-	key     adoption.Key
+	key     hold.Key
 	// steps are the steps taken, by object, and taken is their number.
 	steps map[xp.ID][]string
 	taken int
@@ -73,7 +73,7 @@ type hold struct {
 }
 
 func newHold(o *options) *cobra.Command {
-	h := &hold{options: o, pause: holdInterval, steps: map[xp.ID][]string{}}
+	h := &holder{options: o, pause: holdInterval, steps: map[xp.ID][]string{}}
 	c := &cobra.Command{
 		Use:     "hold {-n NAMESPACE | -A}",
 		Short:   "Hold a live namespace or cluster, for a move to another cluster",
@@ -98,10 +98,10 @@ func newHold(o *options) *cobra.Command {
 	return c
 }
 
-func (h *hold) run(ctx context.Context, cluster *cluster.Cluster) (err error) {
+func (h *holder) run(ctx context.Context, cluster *cluster.Cluster) (err error) {
 	h.cluster = cluster
 	h.adopter = adopter.New(h.cluster, newLogger(h.Err)).OnStep(h.onStep)
-	h.key = adoption.Unverified
+	h.key = hold.Unverified
 	if !h.dryRun {
 		if h.key, err = h.cluster.MarkKey(ctx, h.velero); err != nil {
 			return err
@@ -146,7 +146,7 @@ type holdLook struct {
 }
 
 // look reads the scope and holds what is not held. A dry run records what it would hold.
-func (h *hold) look(ctx context.Context, deadline time.Time) (*holdLook, error) {
+func (h *holder) look(ctx context.Context, deadline time.Time) (*holdLook, error) {
 	limited, cancel := context.WithTimeout(ctx, max(time.Until(deadline), waitRequest))
 	defer cancel()
 	sc, err := h.scopeOf(limited, h.cluster)
@@ -180,7 +180,7 @@ func (h *hold) look(ctx context.Context, deadline time.Time) (*holdLook, error) 
 }
 
 // whyNotQuiet returns why an object is not quiet, or why it can't be held at all.
-func (h *hold) whyNotQuiet(u *unstructured.Unstructured) reason.Message {
+func (h *holder) whyNotQuiet(u *unstructured.Unstructured) reason.Message {
 	id := xp.RefTo(u).ID()
 	if h.recent[id] {
 		return reason.AwaitingPauseReport.Messagef("it was paused just now")
@@ -196,7 +196,7 @@ func (h *hold) whyNotQuiet(u *unstructured.Unstructured) reason.Message {
 	return why
 }
 
-func (h *hold) onStep(change adoption.Change) {
+func (h *holder) onStep(change hold.Change) {
 	h.taken++
 	id := xp.RefTo(change.Target).ID()
 	h.recent[id] = true
@@ -207,7 +207,7 @@ func (h *hold) onStep(change adoption.Change) {
 }
 
 // progress prints how many objects are quiet, and the first that is not, if that has changed.
-func (h *hold) progress(l *holdLook) {
+func (h *holder) progress(l *holdLook) {
 	all := l.all()
 	line := fmt.Sprintf("%d of %d objects are quiet", len(all)-len(l.why), len(all))
 	waits := func(u *unstructured.Unstructured) bool { return !l.why[xp.RefTo(u).ID()].IsZero() }
@@ -221,7 +221,7 @@ func (h *hold) progress(l *holdLook) {
 }
 
 // finish prints the result of a look.
-func (h *hold) finish(l *holdLook, timeout error) error {
+func (h *holder) finish(l *holdLook, timeout error) error {
 	r := &report.Report{Kind: report.KindHold, Source: h.cluster.Name(), Time: time.Now().UTC().Truncate(time.Second)}
 	problems := l.problems()
 	for _, u := range l.all() {
@@ -240,8 +240,8 @@ func (h *hold) finish(l *holdLook, timeout error) error {
 		case h.dryRun:
 			one.Result = report.WouldHold
 		}
-		if hold, err := adoption.HoldOf(u); err == nil && hold != nil {
-			one.Restore, one.Settings = hold.Restore, adoption.Settings(hold)
+		if mark, err := hold.Of(u); err == nil && mark != nil {
+			one.Restore, one.Settings = mark.Restore, hold.Settings(mark)
 		}
 		r.Releases = append(r.Releases, one)
 	}

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -37,7 +37,7 @@ func (s *server) hold(ctx context.Context, t *testing.T, of holdArgs) results {
 	var out, problems bytes.Buffer
 	o := newOptions(Program{Out: &out, Err: &problems})
 	o.velero, o.namespace = "velero", of.namespace
-	h := &hold{
+	h := &holder{
 		options: o, out: output{format: printer.JSON}, dryRun: of.dryRun, timeout: time.Minute, pause: time.Millisecond, steps: map[xp.ID][]string{},
 	}
 	if of.late {
@@ -68,7 +68,7 @@ func TestHold(t *testing.T) {
 	unreported.mr = xptest.With(unreported.mr, xptest.Reconciled())
 	creating.mr = xptest.With(a.mr, xptest.Annotated(xp.AnnotationCreatePending, "2026-01-02T03:04:05Z"))
 	forged := heldLive(a.mr)
-	if err := adoption.Key(bytes.Repeat([]byte("o"), adoption.KeySize)).Sign(forged, ""); err != nil {
+	if err := hold.Key(bytes.Repeat([]byte("o"), hold.KeySize)).Sign(forged, ""); err != nil {
 		t.Fatal(err)
 	}
 	inTeam := holdArgs{namespace: xptest.Namespace}

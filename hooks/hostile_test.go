@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -45,7 +45,7 @@ func checkOutput(t *testing.T, of, said string) {
 // markOf is a mark with hostile text everywhere but in the Restore.
 func markOf(t *testing.T, restore string) string {
 	t.Helper()
-	b, err := json.Marshal(adoption.Hold{
+	b, err := json.Marshal(hold.Hold{
 		Restore: restore, Since: hostile, Reason: hostile, LastReported: hostile, Paused: new(hostile), Pinned: true, UpdatePolicy: new(hostile),
 		Refs: []xp.Ref{{APIVersion: xptest.ManagedVersion, Kind: xptest.ManagedKind, Name: hostile}, {APIVersion: xptest.ManagedVersion, Kind: xptest.ManagedKind, Name: "--all"}},
 	})
@@ -59,9 +59,9 @@ func markOf(t *testing.T, restore string) string {
 func hostileTree(t *testing.T, restore string) []*unstructured.Unstructured {
 	t.Helper()
 	x := xptest.XR("x1")
-	claim := xptest.Claim("o1", xptest.OfXR(x), xptest.Annotated(adoption.AnnotationHold, markOf(t, restore)), xptest.Annotated(xp.AnnotationPaused, "true"),
+	claim := xptest.Claim("o1", xptest.OfXR(x), xptest.Annotated(hold.Annotation, markOf(t, restore)), xptest.Annotated(xp.AnnotationPaused, "true"),
 		xptest.SeenPaused())
-	xr := xptest.XR("x1", xptest.ClaimedBy(claim), xptest.Refs(xptest.MR(hostile)), xptest.Annotated(adoption.AnnotationHold, markOf(t, restore)), xptest.Annotated(xp.AnnotationPaused, "true"),
+	xr := xptest.XR("x1", xptest.ClaimedBy(claim), xptest.Refs(xptest.MR(hostile)), xptest.Annotated(hold.Annotation, markOf(t, restore)), xptest.Annotated(xp.AnnotationPaused, "true"),
 		xptest.Synced("False", xp.ReasonReconcilePaused, hostile))
 
 	return []*unstructured.Unstructured{claim, xr, xptest.Revision(xptest.RevisionName, x, xptest.ControlledBy(xptest.Composition(xptest.CompositionName, x)))}
@@ -69,12 +69,12 @@ func hostileTree(t *testing.T, restore string) []*unstructured.Unstructured {
 
 func TestWaitWithHostileText(t *testing.T) {
 	marked := func(restore string) *unstructured.Unstructured {
-		return xptest.XRV2(hostile, xptest.Annotated(adoption.AnnotationHold, markOf(t, restore)))
+		return xptest.XRV2(hostile, xptest.Annotated(hold.Annotation, markOf(t, restore)))
 	}
 	for of, u := range map[string]*unstructured.Unstructured{
 		"a mark": marked("velero/r"), "a forged mark": marked(hostile), "a condition": xptest.XRV2("o", xptest.Synced("False", hostile, hostile)),
-		"an unreadable mark": xptest.XRV2(hostile, xptest.Annotated(adoption.AnnotationHold, hostile)), "a name": xptest.XRV2(hostile, xptest.Reconciled()),
-		"an option": xptest.XRV2("-rf", xptest.In("--all"), xptest.Annotated(adoption.AnnotationHold, markOf(t, "velero/r"))),
+		"an unreadable mark": xptest.XRV2(hostile, xptest.Annotated(hold.Annotation, hostile)), "a name": xptest.XRV2(hostile, xptest.Reconciled()),
+		"an option": xptest.XRV2("-rf", xptest.In("--all"), xptest.Annotated(hold.Annotation, markOf(t, "velero/r"))),
 	} {
 		var out, stderr bytes.Buffer
 		w := &wait{options: newOptions(Program{Out: &out, Err: &stderr}), timeout: time.Millisecond, pause: time.Millisecond}
@@ -154,8 +154,8 @@ func TestInspectWithHostileText(t *testing.T) {
 	x := xptest.XR("-rf")
 	mr := xptest.MR(hostileFile, xptest.ControlledBy(x), xptest.Annotated(xp.AnnotationExternalName, hostile), xptest.Synced("False", hostile, hostile))
 	objects := []*unstructured.Unstructured{
-		xptest.With(x, xptest.Refs(mr, xptest.MR(hostile)), xptest.Annotated(adoption.AnnotationHold, markOf(t, "velero/r"))), mr,
-		xptest.XR("o", xptest.Annotated(adoption.AnnotationHold, markOf(t, hostile))),
+		xptest.With(x, xptest.Refs(mr, xptest.MR(hostile)), xptest.Annotated(hold.Annotation, markOf(t, "velero/r"))), mr,
+		xptest.XR("o", xptest.Annotated(hold.Annotation, markOf(t, hostile))),
 	}
 	for _, format := range printer.Formats() {
 		var out, stderr bytes.Buffer

@@ -18,9 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adopter"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
@@ -94,7 +94,7 @@ type release struct {
 	survey  *adopter.Survey
 	adopter *adopter.Adopter
 	// key verifies which marks the plugin wrote.
-	key   adoption.Key
+	key   hold.Key
 	holds *holds
 	// busy are the Restores under way. They may bring back what is missing.
 	busy []string
@@ -185,9 +185,9 @@ func (r *release) run(ctx context.Context, cluster *cluster.Cluster) error {
 
 // readKey reads the key that verifies marks. Without one (Velero's namespace was created again) it
 // returns a random key: no mark counts, and a hold is lifted only with --trust-marks or --force.
-func (r *release) readKey(ctx context.Context) (adoption.Key, error) {
+func (r *release) readKey(ctx context.Context) (hold.Key, error) {
 	if r.trustMarks || len(r.holds.due()) == 0 {
-		return adoption.Unverified, nil
+		return hold.Unverified, nil
 	}
 	key, err := r.cluster.ReadMarkKey(ctx, r.velero)
 	if !apierrors.IsNotFound(err) {
@@ -195,7 +195,7 @@ func (r *release) readKey(ctx context.Context) (adoption.Key, error) {
 	}
 	r.logf("warning: %s", reason.MarkKeyMissing.Messagef("the namespace %s has no Secret %s, so release can't verify marks. Give Velero's namespace with "+
 		"--velero-namespace, or --trust-marks if you know what is held", r.velero, cluster.MarkKeySecret))
-	key = make(adoption.Key, adoption.KeySize)
+	key = make(hold.Key, hold.KeySize)
 	_, _ = rand.Read(key) // It never fails.
 
 	return key, nil

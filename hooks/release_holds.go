@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -24,7 +24,7 @@ type held struct {
 
 	object *unstructured.Unstructured
 	// hold is nil if it can't be read.
-	hold *adoption.Hold
+	hold *hold.Hold
 	// parent is the nearest held object above it in its tree; nil if there is none.
 	parent *held
 	// quarantined is set for a quarantine or a manual release, which need the user's consent first.
@@ -118,14 +118,14 @@ func (r *release) visit(n *report.Node, named bool) *held {
 
 // add adds an object if it is held and selected. A mark that cannot be read counts as a hold.
 func (r *release) add(u *unstructured.Unstructured, named bool) *held {
-	hold, err := adoption.HoldOf(u)
+	mark, err := hold.Of(u)
 	switch {
-	case err == nil && (hold == nil || r.restore != "" && hold.Restore != r.restore):
+	case err == nil && (mark == nil || r.restore != "" && mark.Restore != r.restore):
 		return nil
 	case !named && (len(r.names) > 0 || err != nil && r.restore != ""):
 		return nil
 	}
-	h := &held{Release: report.Release{Object: xp.RefTo(u)}, object: u, hold: hold, schedule: xp.IsSchedule(u), asked: named}
+	h := &held{Release: report.Release{Object: xp.RefTo(u)}, object: u, hold: mark, schedule: xp.IsSchedule(u), asked: named}
 	r.holds.all = append(r.holds.all, h)
 	r.holds.byID[h.Object.ID()] = h
 	if err != nil {
@@ -134,9 +134,9 @@ func (r *release) add(u *unstructured.Unstructured, named bool) *held {
 
 		return h
 	}
-	h.Restore, h.Settings = hold.Restore, adoption.Settings(hold)
-	_, h.quarantined = hold.AwaitsConsent()
-	if since, err := time.Parse(time.RFC3339, hold.Since); err == nil {
+	h.Restore, h.Settings = mark.Restore, hold.Settings(mark)
+	_, h.quarantined = mark.AwaitsConsent()
+	if since, err := time.Parse(time.RFC3339, mark.Since); err == nil {
 		h.Since = &since
 	}
 	r.classify(h)
@@ -146,16 +146,16 @@ func (r *release) add(u *unstructured.Unstructured, named bool) *held {
 
 // classify decides whether release lifts a hold or leaves it alone.
 func (r *release) classify(h *held) {
-	hold := h.hold
+	mark := h.hold
 	phase, known := r.survey.State.Restores[h.Restore]
 	if h.Phase = phase; !known && h.Restore != "" {
 		h.Phase = "Gone"
 	}
-	release := xp.ReleaseOf(hold.Restore[strings.Index(hold.Restore, "/")+1:]).String()
+	release := xp.ReleaseOf(mark.Restore[strings.Index(mark.Restore, "/")+1:]).String()
 	switch {
 	case r.isUnasked(h):
-		h.excluded, h.Code, h.Reason, h.Next = true, codeOfHold(h), adoption.Why(h.object, hold), adoption.HowToRelease(h.object, hold)
-	case r.restore != "", hold.ByCommand:
+		h.excluded, h.Code, h.Reason, h.Next = true, codeOfHold(h), hold.Why(h.object, mark), hold.HowToRelease(h.object, mark)
+	case r.restore != "", mark.ByCommand:
 	case h.Phase == diagnosis.PhaseUnread:
 		h.excluded = true
 		h.because(reason.NotRead.Messagef("its Restore can't be read, so it can be running"))
@@ -227,7 +227,7 @@ func (h *held) addManagers() {
 	default:
 		return
 	}
-	if !adoption.ForgetsManagers(h.object) {
+	if !hold.ForgetsManagers(h.object) {
 		return
 	}
 	if h.Reason != "" {

@@ -55,10 +55,10 @@ func (r *release) preview(ctx context.Context) error {
 
 // expected returns the steps that lift a hold if nothing interferes.
 func expected(h *held, plan adoption.Plan) []string {
-	u, hold := h.object, h.hold
-	ownPause := hold.Paused != nil && *hold.Paused == "true"
+	u, mark := h.object, h.hold
+	ownPause := mark.Paused != nil && *mark.Paused == "true"
 	var steps []string
-	if step, ok := hold.AwaitsConsent(); ok {
+	if step, ok := mark.AwaitsConsent(); ok {
 		steps = append(steps, step)
 	}
 	if len(plan.Waiting) > 0 && !xp.IsClaim(u) {
@@ -72,7 +72,7 @@ func expected(h *held, plan adoption.Plan) []string {
 
 		return append(steps, "give back its settings when it controls what it composes")
 	case xp.IsManaged(u):
-		if hold.Observes && xp.IsPaused(u) && !ownPause {
+		if mark.Observes && xp.IsPaused(u) && !ownPause {
 			steps = append(steps, "let its provider observe it")
 		}
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adopter"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -128,7 +129,7 @@ func (r *releaseRun) liftAll(ctx context.Context) (plans, error) {
 	return last, err
 }
 
-func (r *releaseRun) onStep(change adoption.Change) {
+func (r *releaseRun) onStep(change hold.Change) {
 	r.steps++
 	r.logf("%s: %s", xp.String(change.Target), change.Step)
 	if h := r.holds.byID[xp.RefTo(change.Target).ID()]; h != nil {
@@ -256,15 +257,15 @@ func (r *releaseRun) conclude(ctx context.Context, last plans) error {
 
 			continue
 		}
-		hold, err := adoption.HoldOf(u)
+		mark, err := hold.Of(u)
 		switch {
 		case err != nil:
 			h.Result, h.Next = report.StillHeld, howToRead(err)
 			h.because(unreadable(err))
-		case hold != nil:
+		case mark != nil:
 			h.Result = report.StillHeld
 			if h.Reason == "" {
-				h.Code, h.Reason = whyHeld(p, hold)
+				h.Code, h.Reason = whyHeld(p, mark)
 			}
 			h.Next = nextAfterFix(h)
 		case !h.schedule && !p.Done:
@@ -282,8 +283,8 @@ func (r *releaseRun) conclude(ctx context.Context, last plans) error {
 
 // howToRead returns what to do about a mark that cannot be read.
 func howToRead(err error) string {
-	if errors.Is(err, adoption.ErrNewer) {
-		return adoption.HowToRead + ", and run release again"
+	if errors.Is(err, hold.ErrNewer) {
+		return hold.HowToRead + ", and run release again"
 	}
 
 	return "remove that annotation, and crossplane.io/paused if it should not be paused, then run release again"
@@ -294,14 +295,14 @@ func nextAfterFix(h *held) string {
 }
 
 // whyHeld returns why an object stays held, with the first code; "" if the reason has it alone.
-func whyHeld(p adoption.Plan, hold *adoption.Hold) (code reason.Code, why string) {
+func whyHeld(p adoption.Plan, mark *hold.Hold) (code reason.Code, why string) {
 	switch {
 	case !p.Failed.IsZero():
 		return p.Failed.Code, p.Failed.String()
 	case len(p.Waiting) > 0:
 		return p.Waiting[0].Code, "waiting for " + adoption.FirstReasons(p.Waiting)
 	default:
-		return "", hold.Reason
+		return "", mark.Reason
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -69,9 +69,9 @@ func (s *server) release(t *testing.T, of releaseArgs) results {
 // A leftTree is a claim, its XR and its MR, held by a Restore.
 type leftTree struct{ claim, xr, mr, revision *unstructured.Unstructured }
 
-func newLeftTree(n string) leftTree { return newLeftTreeAs(n, adoption.Hold{}) }
+func newLeftTree(n string) leftTree { return newLeftTreeAs(n, hold.Hold{}) }
 
-func newLeftTreeAs(n string, h adoption.Hold) leftTree {
+func newLeftTreeAs(n string, h hold.Hold) leftTree {
 	x := xptest.XR("x" + n)
 	l := leftTree{mr: xptest.MR("b"+n, xptest.ControlledBy(x), xptest.Reconciled()), claim: xptest.Claim("o"+n, xptest.OfXR(x))}
 	l.xr = xptest.XR("x"+n, xptest.ClaimedBy(l.claim), xptest.Refs(l.mr), xptest.Policy("Automatic"))
@@ -88,16 +88,16 @@ func (l leftTree) all() []*unstructured.Unstructured {
 }
 
 func cron() *unstructured.Unstructured {
-	return restored(xptest.Object(xp.GroupOperations+"/v1alpha1", "CronOperation", "", "nightly"), adoption.Hold{Reason: "it starts Operations by itself"})
+	return restored(xptest.Object(xp.GroupOperations+"/v1alpha1", "CronOperation", "", "nightly"), hold.Hold{Reason: "it starts Operations by itself"})
 }
 
 func TestRelease(t *testing.T) {
 	left := newLeftTree("1")
 	missing := []*unstructured.Unstructured{left.claim, left.xr, left.revision}
-	away := newLeftTreeAs("3", adoption.Hold{Quarantine: true})
-	away.mr = restored(away.mr, adoption.Hold{Quarantine: true})
-	kept := newLeftTreeAs("3", adoption.Hold{ByHand: true})
-	fresh := restored(xptest.Object(xptest.ManagedVersion, xptest.ManagedKind, "", "new"), adoption.Hold{Quarantine: true})
+	away := newLeftTreeAs("3", hold.Hold{Quarantine: true})
+	away.mr = restored(away.mr, hold.Hold{Quarantine: true})
+	kept := newLeftTreeAs("3", hold.Hold{ByHand: true})
+	fresh := restored(xptest.Object(xptest.ManagedVersion, xptest.ManagedKind, "", "new"), hold.Hold{Quarantine: true})
 	inQuarantine := func(r report.Result) map[string]report.Result {
 		return map[string]report.Result{"XOrder x3": r, "OrderClaim team-a/o3": r, "Bucket b3": r}
 	}
@@ -107,12 +107,12 @@ func TestRelease(t *testing.T) {
 	one := func(object string, r report.Result) map[string]report.Result {
 		return map[string]report.Result{object: r}
 	}
-	copied := restored(xptest.MR("copy"), adoption.Hold{Clone: "Bucket b", Reason: "it is a copy"})
-	foreign := xptest.With(restored(xptest.XR("foreign", xptest.NeverComposed()), adoption.Hold{}), xptest.SeenPaused())
-	if err := adoption.Key(bytes.Repeat([]byte("o"), adoption.KeySize)).Sign(foreign, ""); err != nil {
+	copied := restored(xptest.MR("copy"), hold.Hold{Clone: "Bucket b", Reason: "it is a copy"})
+	foreign := xptest.With(restored(xptest.XR("foreign", xptest.NeverComposed()), hold.Hold{}), xptest.SeenPaused())
+	if err := hold.Key(bytes.Repeat([]byte("o"), hold.KeySize)).Sign(foreign, ""); err != nil {
 		t.Fatal(err)
 	}
-	nameless := restored(xptest.MR("n", xptest.Without("metadata", "annotations", xp.AnnotationExternalName)), adoption.Hold{Identity: xp.Unknown})
+	nameless := restored(xptest.MR("n", xptest.Without("metadata", "annotations", xp.AnnotationExternalName)), hold.Hold{Identity: xp.Unknown})
 	released := map[string]report.Result{"XOrder x1": report.Released, "OrderClaim team-a/o1": report.Released}
 	all := func(r report.Result) map[string]report.Result {
 		return map[string]report.Result{"XOrder x1": r, "OrderClaim team-a/o1": r}
@@ -241,12 +241,12 @@ func TestRelease(t *testing.T) {
 			wrote: []string{"xorders x3", "orderclaims o3", "xorders x3", "orderclaims o3", "xorders x3"},
 		},
 		"QuarantineBelow": {
-			reason: "An XR must wait for a composed resource in quarantine.", objects: []*unstructured.Unstructured{left.xr, left.claim, left.revision, restored(left.mr, adoption.Hold{Quarantine: true})},
+			reason: "An XR must wait for a composed resource in quarantine.", objects: []*unstructured.Unstructured{left.xr, left.claim, left.revision, restored(left.mr, hold.Hold{Quarantine: true})},
 			want: map[string]report.Result{"XOrder x1": report.StillHeld, "OrderClaim team-a/o1": report.StillHeld, "Bucket b1": report.LeftAlone}, code: ExitProblems,
 			wrote: []string{"orderclaims o1", "xorders x1"}, said: "Bucket b1: it is in quarantine",
 		},
 		"Unreadable": {
-			reason: "An unreadable mark must not pass for a released hold.", objects: []*unstructured.Unstructured{xptest.XR("x", xptest.Annotated(adoption.AnnotationHold, "?"))},
+			reason: "An unreadable mark must not pass for a released hold.", objects: []*unstructured.Unstructured{xptest.XR("x", xptest.Annotated(hold.Annotation, "?"))},
 			want: one("XOrder x", report.StillHeld), code: ExitProblems,
 		},
 	}
@@ -267,7 +267,7 @@ func TestRelease(t *testing.T) {
 				if r.Result != report.Released && r.Reason == "" && len(r.Steps) == 0 {
 					t.Errorf("%s has no reason", r.Object)
 				}
-				if adoption.WithoutNext(r.Reason, r.Next) != r.Reason {
+				if hold.WithoutNext(r.Reason, r.Next) != r.Reason {
 					t.Errorf("%s has its next step twice: %q and %q", r.Object, r.Reason, r.Next)
 				}
 			}

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -81,7 +81,7 @@ func (s *server) refusing(verb, resource string) {
 
 func TestValidate(t *testing.T) {
 	long := strings.Repeat("long-", 20)
-	held, x := restored(xptest.XR("held"), adoption.Hold{}), xptest.XR("x", xptest.Reconciled())
+	held, x := restored(xptest.XR("held"), hold.Hold{}), xptest.XR("x", xptest.Reconciled())
 	claim := xptest.Claim("o", xptest.OfXR(x), xptest.Reconciled())
 	claimed, empty := xptest.With(x, xptest.ClaimedBy(claim)), xptest.Object("v1", "Namespace", "", "empty")
 	policy := func(name string, o ...xptest.Option) *unstructured.Unstructured {

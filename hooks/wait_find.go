@@ -15,6 +15,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -134,9 +135,9 @@ func (f *findings) add(u *unstructured.Unstructured) {
 
 		return
 	}
-	hold, err := adoption.HoldOf(u)
+	mark, err := hold.Of(u)
 	f.roots++
-	f.pending = append(f.pending, pending{what: r.String(), why: why, next: next, stays: hold != nil || err != nil || u.GetDeletionTimestamp() != nil})
+	f.pending = append(f.pending, pending{what: r.String(), why: why, next: next, stays: mark != nil || err != nil || u.GetDeletionTimestamp() != nil})
 }
 
 // addUnread adds each kind that could not be read. A forbidden kind is left out if nothing else is

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/klog/v2"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -25,7 +25,7 @@ import (
 func TestWaitForARestore(t *testing.T) {
 	adopted := xptest.XRV2("o", xptest.Reconciled())
 	held := xptest.XRV2("p", xptest.Reconciled())
-	if _, err := adoption.Put(held, adoption.Hold{Restore: "velero/r", Since: "2026-11-20T10:00:00Z", Reason: "because"}); err != nil {
+	if _, err := hold.Put(held, hold.Hold{Restore: "velero/r", Since: "2026-11-20T10:00:00Z", Reason: "because"}); err != nil {
 		t.Fatal(err)
 	}
 	failing := xptest.XRV2("q", xptest.Synced("False", "ReconcileError", "no function"))

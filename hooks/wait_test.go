@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -22,7 +22,7 @@ import (
 func TestWait(t *testing.T) {
 	adopted := xptest.XRV2("o", xptest.Reconciled())
 	held := adopted.DeepCopy()
-	if _, err := adoption.Put(held, adoption.Hold{Restore: "velero/r", Since: "2026-11-20T10:00:00Z", Reason: "because"}); err != nil {
+	if _, err := hold.Put(held, hold.Hold{Restore: "velero/r", Since: "2026-11-20T10:00:00Z", Reason: "because"}); err != nil {
 		t.Fatal(err)
 	}
 	of := func(u ...*unstructured.Unstructured) cluster.Roots { return cluster.Roots{Kinds: 1, Objects: u} }

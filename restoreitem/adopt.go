@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -28,7 +28,7 @@ type Cluster interface { //nolint:interfacebloat // It is what a restore asks of
 	// ServerTime returns what the API server's clock showed when this machine's showed own.
 	ServerTime(own time.Time) time.Time
 	// MarkKey returns the key that signs marks. It is in the given namespace, Velero's.
-	MarkKey(ctx context.Context, namespace string) (adoption.Key, error)
+	MarkKey(ctx context.Context, namespace string) (hold.Key, error)
 	// Owner returns the live object that an owner reference of an item in the namespace means. If
 	// there is none, apierrors.IsNotFound or meta.IsNoMatchError is true of the error.
 	Owner(ctx context.Context, ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error)
@@ -37,7 +37,7 @@ type Cluster interface { //nolint:interfacebloat // It is what a restore asks of
 	// ExistsNow reports whether r exists. It takes a request.
 	ExistsNow(ctx context.Context, r xp.Ref) (bool, error)
 	// Composing returns the XRs of a kind without a hold that have composed on the Composition.
-	Composing(ctx context.Context, key adoption.Key, gvk schema.GroupVersionKind, composition string) ([]xp.Ref, error)
+	Composing(ctx context.Context, key hold.Key, gvk schema.GroupVersionKind, composition string) ([]xp.Ref, error)
 	// Named returns the MRs of a kind that had the external-name when the kind was first read.
 	Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error)
 	// Moved is Named for namespaced MRs that restores had created.
@@ -51,7 +51,7 @@ type Cluster interface { //nolint:interfacebloat // It is what a restore asks of
 
 	// ReturnStatus writes those fields of the status that r lacks and is held for. It ignores a
 	// mark that was not signed with the key.
-	ReturnStatus(ctx context.Context, key adoption.Key, r xp.Ref, status map[string]any) error
+	ReturnStatus(ctx context.Context, key hold.Key, r xp.Ref, status map[string]any) error
 	// ReturnManagers writes the item's field managers back to the live object r, if an earlier
 	// restore was stopped before it did.
 	ReturnManagers(ctx context.Context, item *unstructured.Unstructured, r xp.Ref) error
@@ -60,7 +60,7 @@ type Cluster interface { //nolint:interfacebloat // It is what a restore asks of
 	// TakeOver gives the live XR or claim r the item's composed resources and the labels, and holds
 	// it, if it has composed nothing yet. It returns the changed object; nil if it changed nothing.
 	TakeOver(
-		ctx context.Context, key adoption.Key, item *unstructured.Unstructured, r xp.Ref, of adoption.Hold, labels map[string]string,
+		ctx context.Context, key hold.Key, item *unstructured.Unstructured, r xp.Ref, of hold.Hold, labels map[string]string,
 	) (*unstructured.Unstructured, error)
 }
 
@@ -269,7 +269,7 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 }
 
 // prepare changes what must not be created as it is, and returns the ID of its operation, if any.
-func (a *Adopt) prepare(i *item, held *adoption.Hold) (operation string, err error) {
+func (a *Adopt) prepare(i *item, held *hold.Hold) (operation string, err error) {
 	switch {
 	case xp.IsRevision(i.original):
 		return "", a.numberRevision(i)
@@ -307,7 +307,7 @@ func (a *Adopt) refuses(i *item) (bool, error) {
 func (a *Adopt) holdSchedule(i *item) error {
 	why := reason.StartsOperations.Messagef("%s is restored paused, because it starts Operations. When they may start, run: %s", xp.String(i.original),
 		xp.NewCommand(xp.Program, "release").On(i.GetName()))
-	if err := a.putHold(i, adoption.Hold{Reason: why.String()}); err != nil {
+	if err := a.putHold(i, hold.Hold{Reason: why.String()}); err != nil {
 		return err
 	}
 	i.warn(why)

@@ -14,14 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
 // heldWith returns u as a restore holds it.
 func heldWith(u *unstructured.Unstructured) *unstructured.Unstructured {
-	return held(u, adoption.Hold{Restore: "velero/monday"})
+	return held(u, hold.Hold{Restore: "velero/monday"})
 }
 
 // An owner has the compared fields of an owner reference.
@@ -49,7 +49,7 @@ func TestAdoptHoldsWhatAReconciledXRLists(t *testing.T) {
 			t.Errorf("got %v, operation %q", out.object, out.OperationID)
 		}
 
-		return ptr.Deref(h, adoption.Hold{}).Owner
+		return ptr.Deref(h, hold.Hold{}).Owner
 	})
 }
 
@@ -179,7 +179,7 @@ func TestAdoptHolds(t *testing.T) {
 		},
 		"UnreadableXR": {
 			reason: "The operation of an XR with an unreadable mark does not release the claim.",
-			live:   live(xptest.With(bound, xptest.Annotated(adoption.AnnotationHold, "?"))), item: claim, want: want{Operation: claimOperation},
+			live:   live(xptest.With(bound, xptest.Annotated(hold.Annotation, "?"))), item: claim, want: want{Operation: claimOperation},
 		},
 		"MappedClaim": {
 			reason: "The XR's claimRef names the backup's namespace, so the XR does not belong to the new claim.",
@@ -190,7 +190,7 @@ func TestAdoptHolds(t *testing.T) {
 		},
 		"Unreadable": {
 			reason: "An item whose mark cannot be read still comes back.", live: live(),
-			item: xptest.XR("x", xptest.Annotated(adoption.AnnotationHold, "?")), want: want{Operation: "XOrder.v1alpha1.example.org//x"},
+			item: xptest.XR("x", xptest.Annotated(hold.Annotation, "?")), want: want{Operation: "XOrder.v1alpha1.example.org//x"},
 		},
 	}, func(t *testing.T, out adopted) want {
 		t.Helper()
@@ -215,7 +215,7 @@ func TestAdoptHoldsWhatHasLostItsXR(t *testing.T) {
 	now := xptest.XRV2("x", xptest.UID("new"))
 	owner := xp.RefTo(xr)
 	before := held(xptest.With(mr, xptest.Without("metadata", "ownerReferences"), xptest.Annotated(xp.AnnotationResourceName, "b")),
-		adoption.Hold{Restore: "velero/sunday", Owner: &owner})
+		hold.Hold{Restore: "velero/sunday", Owner: &owner})
 	type want struct {
 		Paused    bool
 		Owner, Op string

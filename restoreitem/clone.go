@@ -8,7 +8,7 @@ import (
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -169,7 +169,7 @@ func (a *Adopt) cloneObserving(i *item, of liveDuplicate) (*velero.RestoreItemAc
 		return a.holdClone(i, of.Ref, reason.CopyOfAnother.Messagef("it is a copy of %s, and its kind has no managementPolicies with which it could only observe "+
 			"the same external resource. %s", of, choices))
 	}
-	if err := adoption.RemoveBackedUpHold(i.Unstructured); err != nil {
+	if err := hold.RemoveBackedUpHold(i.Unstructured); err != nil {
 		return nil, err
 	}
 	if err := unstructured.SetNestedStringSlice(i.Object, []string{"Observe"}, "spec", "managementPolicies"); err != nil {
@@ -210,7 +210,7 @@ func (a *Adopt) holdDuplicate(i *item, other xp.Ref) (*velero.RestoreItemActionE
 }
 
 func (a *Adopt) holdBecauseOf(i *item, of xp.Ref, why reason.Message) (*velero.RestoreItemActionExecuteOutput, error) {
-	if err := a.putHold(i, adoption.Hold{Clone: of.String(), Reason: why.String()}); err != nil {
+	if err := a.putHold(i, hold.Hold{Clone: of.String(), Reason: why.String()}); err != nil {
 		return nil, err
 	}
 	i.SetFinalizers(slices.DeleteFunc(i.GetFinalizers(), func(f string) bool {
@@ -230,7 +230,7 @@ func (a *Adopt) holdBecauseOf(i *item, of xp.Ref, why reason.Message) (*velero.R
 // cloneNew restores an XR or a claim without its composed resources, and leaves those out. A
 // standalone MR creates an external resource of its own, unless its external-name is its name.
 func (a *Adopt) cloneNew(i *item, of xp.Ref) (*velero.RestoreItemActionExecuteOutput, error) {
-	if err := adoption.RemoveBackedUpHold(i.Unstructured); err != nil {
+	if err := hold.RemoveBackedUpHold(i.Unstructured); err != nil {
 		return nil, err
 	}
 	switch {
@@ -257,7 +257,7 @@ func (a *Adopt) cloneNew(i *item, of xp.Ref) (*velero.RestoreItemActionExecuteOu
 	if !i.isQuarantined() && !i.settings.ByHand || !i.isHeld() && !i.isManaged() {
 		return out, nil
 	}
-	if err := a.putHold(i, adoption.Hold{Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand}); err != nil {
+	if err := a.putHold(i, hold.Hold{Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand}); err != nil {
 		return nil, err
 	}
 	out.OperationID = operationID(i.self())

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -37,7 +37,7 @@ func copyOf(out adopted) copied {
 	if u == nil {
 		return got
 	}
-	h, _ := adoption.HoldOf(u)
+	h, _ := hold.Of(u)
 	if h != nil {
 		got.Held, got.Clone = true, h.Clone
 	}
@@ -205,7 +205,7 @@ func TestAdoptMapsReferences(t *testing.T) {
 func TestAdoptCopiesErrors(t *testing.T) {
 	xr, mr := xptest.XRV2("x"), xptest.NamespacedMR("b")
 	unreadable := xptest.XRV2("x", xptest.JSON(`{"spec":{"crossplane":{"resourceRefs":7}}}`))
-	oddXR := xptest.XRV2("x", xptest.Field("x", "spec"), xptest.Annotated(adoption.AnnotationHold, `{"pinned":true,"compositionUpdatePolicy":"Manual"}`))
+	oddXR := xptest.XRV2("x", xptest.Field("x", "spec"), xptest.Annotated(hold.Annotation, `{"pinned":true,"compositionUpdatePolicy":"Manual"}`))
 	anew := live(oddXR)
 	anew.config = set("new")
 	for name, tc := range map[string]struct {

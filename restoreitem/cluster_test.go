@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -46,10 +46,10 @@ type cluster struct {
 	taken    *unstructured.Unstructured
 	takenErr error
 	// takenWith is the hold of the XR that was taken over.
-	takenWith adoption.Hold
+	takenWith hold.Hold
 
 	// key signs marks.
-	key    adoption.Key
+	key    hold.Key
 	keyErr error
 	// keyIn is the namespace of the last MarkKey call.
 	keyIn string
@@ -106,7 +106,7 @@ func (c *cluster) ExistsNow(ctx context.Context, r xp.Ref) (bool, error) {
 	return c.Exists(ctx, r)
 }
 
-func (c *cluster) Composing(_ context.Context, key adoption.Key, gvk schema.GroupVersionKind, composition string) ([]xp.Ref, error) {
+func (c *cluster) Composing(_ context.Context, key hold.Key, gvk schema.GroupVersionKind, composition string) ([]xp.Ref, error) {
 	c.asked = append(c.asked, "composing "+gvk.Kind+" "+composition)
 	var composing []xp.Ref
 	for _, u := range c.objects {
@@ -163,7 +163,7 @@ func (c *cluster) IsReconciled(_ context.Context, gvk schema.GroupVersionKind) (
 	return slices.Contains(c.reconciled, gvk.Kind), c.reconciledErr
 }
 
-func (c *cluster) ReturnStatus(_ context.Context, _ adoption.Key, r xp.Ref, status map[string]any) error {
+func (c *cluster) ReturnStatus(_ context.Context, _ hold.Key, r xp.Ref, status map[string]any) error {
 	if c.returned == nil {
 		c.returned = map[string]map[string]any{}
 	}
@@ -174,7 +174,7 @@ func (c *cluster) ReturnStatus(_ context.Context, _ adoption.Key, r xp.Ref, stat
 
 func (c *cluster) ServerTime(own time.Time) time.Time { return own.Add(c.ahead) }
 
-func (c *cluster) MarkKey(_ context.Context, namespace string) (adoption.Key, error) {
+func (c *cluster) MarkKey(_ context.Context, namespace string) (hold.Key, error) {
 	c.keyIn = namespace
 
 	return c.key, c.keyErr
@@ -265,7 +265,7 @@ func updated(out *velero.RestoreItemActionExecuteOutput) *unstructured.Unstructu
 }
 
 // hold returns the hold of what was restored, nil if it has none.
-func (a adopted) hold(t *testing.T) *adoption.Hold {
+func (a adopted) hold(t *testing.T) *hold.Hold {
 	t.Helper()
 	if a.err != nil {
 		t.Fatal(a.err)
@@ -273,7 +273,7 @@ func (a adopted) hold(t *testing.T) *adoption.Hold {
 	if a.object == nil {
 		return nil
 	}
-	h, err := adoption.HoldOf(a.object)
+	h, err := hold.Of(a.object)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -363,9 +363,9 @@ func restoreWith(spec velerov1.RestoreSpec) *velerov1.Restore {
 }
 
 // held returns u with a hold, as a restore holds it or as a backup has it.
-func held(u *unstructured.Unstructured, h adoption.Hold) *unstructured.Unstructured {
+func held(u *unstructured.Unstructured, h hold.Hold) *unstructured.Unstructured {
 	u = u.DeepCopy()
-	if _, err := adoption.Put(u, h); err != nil {
+	if _, err := hold.Put(u, h); err != nil {
 		panic(err) // The test is wrong.
 	}
 
@@ -379,7 +379,7 @@ func (c *cluster) ReturnManagers(_ context.Context, _ *unstructured.Unstructured
 }
 
 func (c *cluster) TakeOver(
-	_ context.Context, _ adoption.Key, _ *unstructured.Unstructured, r xp.Ref, of adoption.Hold, _ map[string]string,
+	_ context.Context, _ hold.Key, _ *unstructured.Unstructured, r xp.Ref, of hold.Hold, _ map[string]string,
 ) (*unstructured.Unstructured, error) {
 	c.takenWith = of
 	c.asked = append(c.asked, "take over "+r.String())

@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -286,7 +286,7 @@ func (d *dryRun) create(ctx context.Context, v *itemRun) (report.Outcome, error)
 		return d.existing(ctx, xp.RefTo(u), v.remarked)
 	}
 	d.cluster.add(u)
-	if h, err := adoption.HoldOf(u); err == nil && h != nil && h.Restore == d.restore.Namespace+"/"+d.restore.Name && !isCopy(v.remarked) {
+	if h, err := hold.Of(u); err == nil && h != nil && h.Restore == d.restore.Namespace+"/"+d.restore.Name && !isCopy(v.remarked) {
 		why := strings.TrimSuffix(reason.Join(unread)+"; "+whyHeld(u, h), "; ")
 
 		return report.Outcome{Action: report.Keep, Reason: strings.TrimPrefix(why, "; ")}, nil

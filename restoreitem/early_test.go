@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -168,10 +168,10 @@ func TestHeldWhileEarly(t *testing.T) {
 		requester *unstructured.Unstructured
 		want      string
 	}{
-		"Secret":     {reason: "Velero restores Secrets before custom resources.", requester: xptest.Secret("s", xptest.ControlledBy(mr)), want: adoption.ReasonEarly},
-		"ConfigMap":  {reason: "Velero restores ConfigMaps before custom resources.", requester: composed("v1", "ConfigMap"), want: adoption.ReasonEarly},
+		"Secret":     {reason: "Velero restores Secrets before custom resources.", requester: xptest.Secret("s", xptest.ControlledBy(mr)), want: hold.ReasonEarly},
+		"ConfigMap":  {reason: "Velero restores ConfigMaps before custom resources.", requester: composed("v1", "ConfigMap"), want: hold.ReasonEarly},
 		"Deployment": {reason: "Deployments come after the kinds with a fixed order.", requester: composed("apps/v1", "Deployment")},
-		"Unread":     {reason: "A kind that cannot be read may come before its owner.", requester: composed("coordination.k8s.io/v1", "Lease"), want: adoption.ReasonEarly},
+		"Unread":     {reason: "A kind that cannot be read may come before its owner.", requester: composed("coordination.k8s.io/v1", "Lease"), want: hold.ReasonEarly},
 		"Custom":     {reason: "An MR comes after its owners.", requester: xptest.MR("c", xptest.ControlledBy(xptest.XR("x")), xptest.OwnedBy(owner))},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -50,7 +50,7 @@ func TestAdoptLeavesWhatIsLive(t *testing.T) {
 		},
 		"Marked": {reason: "A marked MR that no longer publishes is released too.", restore: update, item: marked(mr), live: live(mr), want: held},
 		"Unreadable": {
-			reason: "The operation reports an unreadable mark.", restore: update, item: xptest.With(mr, xptest.Annotated(adoption.AnnotationHold, "?")),
+			reason: "The operation reports an unreadable mark.", restore: update, item: xptest.With(mr, xptest.Annotated(hold.Annotation, "?")),
 			live: live(mr), want: held,
 		},
 		"Platform": {
@@ -201,7 +201,7 @@ func TestAdoptHoldsSchedules(t *testing.T) {
 
 func TestAdoptRefusesWhatALiveXRDoesNotList(t *testing.T) {
 	old, x := xptest.XR("x", xptest.UID("old")), xptest.XR("x", xptest.UID("new"))
-	forged := xptest.With(x, xptest.Annotated(adoption.AnnotationHold, "?"))
+	forged := xptest.With(x, xptest.Annotated(hold.Annotation, "?"))
 	bucket := xptest.MR("b", xptest.ControlledBy(old))
 	uncontrolled := xptest.With(bucket, xptest.Without("metadata", "ownerReferences"),
 		xptest.OwnedBy(metav1.OwnerReference{APIVersion: xptest.LegacyVersion, Kind: xptest.LegacyKind, Name: "x"}))

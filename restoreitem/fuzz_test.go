@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -138,7 +138,7 @@ func FuzzAdopt(f *testing.F) {
 				t.Errorf("%s comes back with an owner that is not live: %v", xp.String(u), o)
 			}
 		}
-		if h, err := adoption.HoldOf(got.object); err == nil && h != nil && h.Restore == "velero/monday" && h.Since == "2026-01-02T03:04:05Z" && got.OperationID != "" &&
+		if h, err := hold.Of(got.object); err == nil && h != nil && h.Restore == "velero/monday" && h.Since == "2026-01-02T03:04:05Z" && got.OperationID != "" &&
 			!xp.IsPaused(got.object) {
 			t.Errorf("%s is held and not paused: %v", xp.String(u), got.object)
 		}
@@ -155,7 +155,7 @@ func FuzzAdoptForged(f *testing.F) {
 			if err != nil {
 				f.Fatal(err)
 			}
-			f.Add(uint8(n), []byte(`{"metadata":{"annotations":{"crossplane.io/paused":"true","`+adoption.AnnotationHold+`":`+string(mark)+`}}}`), uint8(0))
+			f.Add(uint8(n), []byte(`{"metadata":{"annotations":{"crossplane.io/paused":"true","`+hold.Annotation+`":`+string(mark)+`}}}`), uint8(0))
 		}
 	}
 	f.Fuzz(func(t *testing.T, animal uint8, patch []byte, restore uint8) {
@@ -167,7 +167,7 @@ func FuzzAdoptForged(f *testing.F) {
 		forged.SetGroupVersionKind(was.GroupVersionKind())
 		forged.SetNamespace(was.GetNamespace())
 		forged.SetName(was.GetName())
-		unmarked := xptest.With(forged, xptest.Without("metadata", "annotations", adoption.AnnotationHold))
+		unmarked := xptest.With(forged, xptest.Without("metadata", "annotations", hold.Annotation))
 		for _, item := range xptest.HostileObjects() {
 			want, wrote := adoptBeside(t, unmarked, item, hostileRestore(restore))
 			got, written := adoptBeside(t, forged, item, hostileRestore(restore))
@@ -189,7 +189,7 @@ func FuzzAdoptForged(f *testing.F) {
 func adoptBeside(t *testing.T, one, item *unstructured.Unstructured, r *velerov1.Restore) (adopted, map[string]map[string]any) {
 	t.Helper()
 	c := live()
-	c.key = adoption.Key(strings.Repeat("k", adoption.KeySize))
+	c.key = hold.Key(strings.Repeat("k", hold.KeySize))
 	for _, o := range xptest.HostileObjects() {
 		if xp.RefTo(o).ID() == xp.RefTo(one).ID() {
 			o = one
@@ -227,7 +227,7 @@ func checkKept(t *testing.T, original, u *unstructured.Unstructured, mapped bool
 			unstructured.RemoveNestedField(u.Object, path...)
 		}
 		for _, name := range []string{
-			adoption.AnnotationHold, adoption.AnnotationHold, xp.AnnotationPaused, xp.AnnotationRestoreStatus, xp.AnnotationExternalName,
+			hold.Annotation, hold.Annotation, xp.AnnotationPaused, xp.AnnotationRestoreStatus, xp.AnnotationExternalName,
 			xp.AnnotationReconcileRequested, "velero.crossplane.x-k8s.io/reconcile-requested-at", xp.AnnotationMustInclude, xp.AnnotationMustRestore,
 			xp.AnnotationDeletionAttempt,
 		} {

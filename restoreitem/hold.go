@@ -10,18 +10,18 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-func (a *Adopt) putHold(i *item, h adoption.Hold) error {
+func (a *Adopt) putHold(i *item, h hold.Hold) error {
 	key, err := a.key(i)
 	if err != nil {
 		return err
 	}
-	h.Restore, h.Since, h.Reported = i.restoreName(), a.now().UTC().Format(time.RFC3339), adoption.ReportedOf(i.original)
-	put, err := adoption.Put(i.Unstructured, h)
+	h.Restore, h.Since, h.Reported = i.restoreName(), a.now().UTC().Format(time.RFC3339), hold.ReportedOf(i.original)
+	put, err := hold.Put(i.Unstructured, h)
 	if err != nil {
 		return err
 	}
@@ -29,12 +29,12 @@ func (a *Adopt) putHold(i *item, h adoption.Hold) error {
 	if err := key.Sign(i.Unstructured, i.namespace); err != nil {
 		return err
 	}
-	adoption.ManageHold(i.Unstructured, i.withoutHold(), a.now())
+	hold.Manage(i.Unstructured, i.withoutHold(), a.now())
 
 	return nil
 }
 
-func (a *Adopt) key(i *item) (adoption.Key, error) {
+func (a *Adopt) key(i *item) (hold.Key, error) {
 	key, err := a.cluster.MarkKey(context.Background(), i.restore.Namespace)
 	if err != nil {
 		return nil, apiErrorf("cannot hold %s: %w", xp.String(i.original), err)
@@ -44,8 +44,8 @@ func (a *Adopt) key(i *item) (adoption.Key, error) {
 }
 
 // liveHold returns the hold that this plugin has put on a live object, nil if there is none.
-func (a *Adopt) liveHold(i *item, u *unstructured.Unstructured) (*adoption.Hold, error) {
-	if !xp.HasAnnotation(u, adoption.AnnotationHold) {
+func (a *Adopt) liveHold(i *item, u *unstructured.Unstructured) (*hold.Hold, error) {
+	if !xp.HasAnnotation(u, hold.Annotation) {
 		return nil, nil //nolint:nilnil // No hold is no error.
 	}
 	key, err := a.key(i)
@@ -66,8 +66,8 @@ func (a *Adopt) liveHold(i *item, u *unstructured.Unstructured) (*adoption.Hold,
 // hold puts a hold on an XR or a claim and returns the ID of the operation that releases it. A claim
 // has one of its own only if its XR is not held or belongs to another claim.
 func (a *Adopt) hold(i *item) (string, error) {
-	held := adoption.Hold{
-		Failing: adoption.FailingOf(i.original), Status: i.neededStatus(), Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand,
+	held := hold.Hold{
+		Failing: hold.FailingOf(i.original), Status: i.neededStatus(), Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand,
 		SecretWas: i.secretWas, FromUID: i.fromUID,
 	}
 	if i.ownerless != nil {
@@ -104,8 +104,8 @@ func (a *Adopt) hold(i *item) (string, error) {
 // polls operations in the process that ran the restore, so that can distinguish an item that has
 // lost its hold from one that had none. Most holds are equal, so tens of thousands take a few MB.
 type rememberedHolds struct {
-	by   table[uint64, *adoption.Hold] // By hashes of IDs, which take a tenth of the memory.
-	same table[string, *adoption.Hold]
+	by   table[uint64, *hold.Hold] // By hashes of IDs, which take a tenth of the memory.
+	same table[string, *hold.Hold]
 }
 
 var holdSeed = maphash.MakeSeed() //nolint:gochecknoglobals // It is constant in a process.
@@ -113,11 +113,11 @@ var holdSeed = maphash.MakeSeed() //nolint:gochecknoglobals // It is constant in
 func hashOf(id xp.ID) uint64 { return maphash.Comparable(holdSeed, id) }
 
 // add remembers a hold. The fields of an XR or claim have all but Quarantine and ByHand.
-func (m *rememberedHolds) add(r xp.Ref, managed bool, of adoption.Hold, h *adoption.Hold) {
+func (m *rememberedHolds) add(r xp.Ref, managed bool, of hold.Hold, h *hold.Hold) {
 	if of.Clone != "" {
 		return // No operation releases a copy.
 	}
-	kept := &adoption.Hold{Quarantine: of.Quarantine, ByHand: of.ByHand}
+	kept := &hold.Hold{Quarantine: of.Quarantine, ByHand: of.ByHand}
 	if managed {
 		of.Policies = h.Policies
 		kept = &of
@@ -133,14 +133,14 @@ func (m *rememberedHolds) add(r xp.Ref, managed bool, of adoption.Hold, h *adopt
 	m.by.put(hashOf(r.ID()), kept)
 }
 
-func (m *rememberedHolds) get(id xp.ID) *adoption.Hold {
+func (m *rememberedHolds) get(id xp.ID) *hold.Hold {
 	h, _ := m.by.get(hashOf(id))
 
 	return h
 }
 
 // OnStep is called after each step of an adoption in this process.
-func (ri *RequestedItems) OnStep(c adoption.Change) {
+func (ri *RequestedItems) OnStep(c hold.Change) {
 	if c.Target != nil && c.Lifts() {
 		ri.held.by.remove(hashOf(xp.RefTo(c.Target).ID()))
 	}

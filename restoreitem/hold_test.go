@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -43,7 +43,7 @@ func TestAdoptQuarantines(t *testing.T) {
 	fresh := xptest.Object(xptest.ManagedVersion, xptest.ManagedKind, "", "b", xptest.Field(map[string]any{"region": "eu"}, "spec", "forProvider"))
 	modern, free := xptest.XRV2("m"), xptest.NamespacedMR("b", named)
 	reconciled, mapped := &cluster{reconciled: []string{xptest.ManagedKind}}, restoreOf(toCopy())
-	all, hold := map[string]string{"hold": "all"}, func(hold string) map[string]string { return map[string]string{"hold": hold} }
+	all, holding := map[string]string{"hold": "all"}, func(hold string) map[string]string { return map[string]string{"hold": hold} }
 	clone := func(clone string) map[string]string { return map[string]string{"hold": "all", "clone": clone} }
 	quarantined := func(op string) userHold { return userHold{Op: op, Held: true, Quarantine: true} }
 	observing := quarantined("Bucket.v1alpha1.cloud.example.org/copy/b")
@@ -58,9 +58,9 @@ func TestAdoptQuarantines(t *testing.T) {
 		},
 		"Fresh":                 {reason: "The providers of both clusters would create it.", item: fresh, live: reconciled, config: all, want: quarantined(bucketOp)},
 		"Foreign":               {reason: "No controller in this cluster reconciles it.", item: fresh, config: all},
-		"FreshUnsafe":           {reason: "Without a quarantine the provider creates it, as in the source.", item: fresh, live: reconciled, config: hold("unsafe")},
-		"FreshUnknownSetting":   {reason: "An unknown setting must hold the MR.", item: fresh, live: reconciled, config: hold("al"), want: quarantined(bucketOp)},
-		"ForeignUnknownSetting": {reason: "The setting does not apply to objects that no controller reconciles.", item: fresh, config: hold("al")},
+		"FreshUnsafe":           {reason: "Without a quarantine the provider creates it, as in the source.", item: fresh, live: reconciled, config: holding("unsafe")},
+		"FreshUnknownSetting":   {reason: "An unknown setting must hold the MR.", item: fresh, live: reconciled, config: holding("al"), want: quarantined(bucketOp)},
+		"ForeignUnknownSetting": {reason: "The setting does not apply to objects that no controller reconciles.", item: fresh, config: holding("al")},
 		"FreshUnreadable": {
 			reason: "An MR whose kind cannot be checked must not be released.", item: fresh, live: &cluster{reconciledErr: errAPI}, config: all, err: errAPI,
 		},
@@ -81,7 +81,7 @@ func TestAdoptQuarantines(t *testing.T) {
 			want: observing,
 		},
 		"Again": {
-			reason: "This Restore has no quarantine, although the backup is from one.", item: held(xptest.MR("b"), adoption.Hold{Quarantine: true}), config: hold("unsafe"),
+			reason: "This Restore has no quarantine, although the backup is from one.", item: held(xptest.MR("b"), hold.Hold{Quarantine: true}), config: holding("unsafe"),
 			want: userHold{Op: bucketOp, Held: true},
 		},
 	}, userHoldOf)
@@ -138,7 +138,7 @@ func TestAdoptByHand(t *testing.T) {
 			want: byHand("Order.v1.example.org/copy/m"),
 		},
 		"Automatic": {
-			reason: "The backup has a hold for release by hand, but the Restore's setting decides.", item: held(x, adoption.Hold{ByHand: true}), config: map[string]string{"release": "automatic"},
+			reason: "The backup has a hold for release by hand, but the Restore's setting decides.", item: held(x, hold.Hold{ByHand: true}), config: map[string]string{"release": "automatic"},
 			want: userHold{Op: operation, Held: true},
 		},
 	}, userHoldOf)
@@ -147,13 +147,13 @@ func TestAdoptByHand(t *testing.T) {
 // The mark of a restored object is signed for its namespace, with the key of Velero's namespace,
 // whatever mark the backup has.
 func TestAdoptSignsMarks(t *testing.T) {
-	key := adoption.Key(strings.Repeat("k", adoption.KeySize))
+	key := hold.Key(strings.Repeat("k", hold.KeySize))
 	for name, item := range map[string]*unstructured.Unstructured{
 		"XR":         xptest.XRV2("x", xptest.Refs(xptest.NamespacedMR("b"))),
 		"Claim":      xptest.Claim("o", xptest.OfXR(xptest.XR("x"))),
 		"MR":         xptest.NamespacedMR("b", xptest.PublishesTo("", "s")),
-		"BackedUp":   xptest.XRV2("x", xptest.Annotated(adoption.AnnotationHold, `{"restore":"velero/earlier","reason":"earlier","mac":"x"}`)),
-		"Unreadable": xptest.XRV2("x", xptest.Annotated(adoption.AnnotationHold, `?`)),
+		"BackedUp":   xptest.XRV2("x", xptest.Annotated(hold.Annotation, `{"restore":"velero/earlier","reason":"earlier","mac":"x"}`)),
+		"Unreadable": xptest.XRV2("x", xptest.Annotated(hold.Annotation, `?`)),
 	} {
 		c := &cluster{key: key}
 		out := adopt(t, c, item, restoreOf(map[string]string{xptest.Namespace: "team-b"}))
@@ -161,7 +161,7 @@ func TestAdoptSignsMarks(t *testing.T) {
 		if h, err := key.HoldOf(created); err != nil || h == nil || h.Restore != "velero/monday" {
 			t.Errorf("%s: got %+v, %v", name, h, err)
 		}
-		if _, err := key.HoldOf(out.object); !errors.Is(err, adoption.ErrForged) {
+		if _, err := key.HoldOf(out.object); !errors.Is(err, hold.ErrForged) {
 			t.Errorf("%s: the mark must count only in its own namespace; got %v", name, err)
 		}
 		if c.keyIn != "velero" {
@@ -176,9 +176,9 @@ func TestAdoptSignsMarks(t *testing.T) {
 // A live object's mark counts only if it is signed. Otherwise a tenant could take an MR's operation
 // away, or have a status written.
 func TestAdoptIgnoresForgedMarks(t *testing.T) {
-	key := adoption.Key(strings.Repeat("k", adoption.KeySize))
+	key := hold.Key(strings.Repeat("k", hold.KeySize))
 	mark := `{"restore":"velero/monday","since":"2026-01-02T03:04:05Z","reason":"forged"}`
-	xr := xptest.XRV2("x", xptest.UID("live"), xptest.Annotated(adoption.AnnotationHold, mark), xptest.Annotated(xp.AnnotationPaused, "true"))
+	xr := xptest.XRV2("x", xptest.UID("live"), xptest.Annotated(hold.Annotation, mark), xptest.Annotated(xp.AnnotationPaused, "true"))
 	mr := xptest.NamespacedMR("b", xptest.ControlledBy(xptest.XRV2("x")), xptest.PublishesTo("", "s"))
 	xr = xptest.With(xr, xptest.Refs(mr))
 	c := live(xr)
@@ -197,7 +197,7 @@ func TestAdoptIgnoresForgedMarks(t *testing.T) {
 // Velero removes the status from an item before it calls the actions.
 func TestAdoptNotesHowAnXRFails(t *testing.T) {
 	xr := xptest.XR("x", xptest.Synced("False", "ReconcileError", "no function"))
-	if h := adopt(t, live(), xr, restoreOf(nil)).hold(t); h == nil || h.Failing == "" || h.Failing != adoption.FailingOf(xr) {
+	if h := adopt(t, live(), xr, restoreOf(nil)).hold(t); h == nil || h.Failing == "" || h.Failing != hold.FailingOf(xr) {
 		t.Errorf("got %+v", h)
 	}
 }
@@ -205,9 +205,9 @@ func TestAdoptNotesHowAnXRFails(t *testing.T) {
 func TestRememberedHolds(t *testing.T) {
 	requested := &RequestedItems{}
 	mr, xr := xptest.MR("b"), xptest.XR("x")
-	requested.held.add(xp.RefTo(mr), true, adoption.Hold{Observes: true, Restore: "velero/monday"}, &adoption.Hold{Policies: []string{"*"}})
-	requested.held.add(xp.RefTo(xr), false, adoption.Hold{Quarantine: true}, &adoption.Hold{Refs: []xp.Ref{xp.RefTo(mr)}})
-	requested.held.add(xp.RefTo(xptest.MR("copy")), true, adoption.Hold{Clone: "b"}, &adoption.Hold{})
+	requested.held.add(xp.RefTo(mr), true, hold.Hold{Observes: true, Restore: "velero/monday"}, &hold.Hold{Policies: []string{"*"}})
+	requested.held.add(xp.RefTo(xr), false, hold.Hold{Quarantine: true}, &hold.Hold{Refs: []xp.Ref{xp.RefTo(mr)}})
+	requested.held.add(xp.RefTo(xptest.MR("copy")), true, hold.Hold{Clone: "b"}, &hold.Hold{})
 	if h := requested.held.get(xp.RefTo(mr).ID()); h == nil || !h.Observes || len(h.Policies) != 1 {
 		t.Errorf("a second hold needs each reason of the first: %+v", h)
 	}
@@ -217,14 +217,14 @@ func TestRememberedHolds(t *testing.T) {
 	if requested.held.get(xp.RefTo(xptest.MR("copy")).ID()) != nil {
 		t.Error("a copy must have no operation")
 	}
-	marked := map[string]any{"metadata": map[string]any{"annotations": map[string]any{adoption.AnnotationHold: "{}"}}}
-	lifts := map[string]any{"metadata": map[string]any{"annotations": map[string]any{adoption.AnnotationHold: nil}}}
+	marked := map[string]any{"metadata": map[string]any{"annotations": map[string]any{hold.Annotation: "{}"}}}
+	lifts := map[string]any{"metadata": map[string]any{"annotations": map[string]any{hold.Annotation: nil}}}
 	for _, u := range []*unstructured.Unstructured{mr, xr} {
-		requested.OnStep(adoption.Change{Target: u, Patch: marked})
+		requested.OnStep(hold.Change{Target: u, Patch: marked})
 		if requested.held.get(xp.RefTo(u).ID()) == nil {
 			t.Errorf("the mark must keep %s held", xp.String(u))
 		}
-		requested.OnStep(adoption.Change{Target: u, Patch: lifts})
+		requested.OnStep(hold.Change{Target: u, Patch: lifts})
 		if requested.held.get(xp.RefTo(u).ID()) != nil {
 			t.Errorf("the release must remove the hold of %s", xp.String(u))
 		}
@@ -235,7 +235,7 @@ func TestRememberedHolds(t *testing.T) {
 func TestRememberedHoldsAreSmall(t *testing.T) {
 	m := &rememberedHolds{}
 	for n := range 1000 {
-		m.add(xp.RefTo(xptest.MR(fmt.Sprintf("b-%d", n))), true, adoption.Hold{Quarantine: true, Restore: "velero/monday", Since: strconv.Itoa(n)}, &adoption.Hold{})
+		m.add(xp.RefTo(xptest.MR(fmt.Sprintf("b-%d", n))), true, hold.Hold{Quarantine: true, Restore: "velero/monday", Since: strconv.Itoa(n)}, &hold.Hold{})
 	}
 	if len(m.by.entries) != 1000 || len(m.same.entries) != 1 {
 		t.Errorf("got %d holds of %d kinds", len(m.by.entries), len(m.same.entries))

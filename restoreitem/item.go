@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -39,7 +39,7 @@ type item struct {
 	// secretWas is the name of its connection secret in the backup, "" if it is the same.
 	secretWas string
 	// fromUID are fields that come from a UID and may identify what it manages.
-	fromUID *adoption.FromUID
+	fromUID *hold.FromUID
 	// copied means that it is a copy, which is held whether its owners are live or not.
 	copied bool
 	// early means that what Velero restores first requested it: what it needs may come later.
@@ -47,7 +47,7 @@ type item struct {
 	// recovered means that its external-name comes from its status.
 	recovered bool
 	// inputs are the missing Secrets of its provider that it is held for.
-	inputs []adoption.Input
+	inputs []hold.Input
 	// ownerless is the XR that was its controller, and without which it is restored.
 	ownerless *xp.Ref
 	// abandoned means that ownerless is not live, or does not list the item.

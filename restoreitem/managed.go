@@ -10,6 +10,7 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/externalname"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -73,8 +74,8 @@ func (i *item) identity() xp.Identity {
 }
 
 // formerHold returns the hold that the item had at backup time, nil if none can be read.
-func (i *item) formerHold() *adoption.Hold {
-	h, err := adoption.HoldOf(i.original)
+func (i *item) formerHold() *hold.Hold {
+	h, err := hold.Of(i.original)
 	if err != nil {
 		return nil
 	}
@@ -88,21 +89,21 @@ func (i *item) withoutHold() *unstructured.Unstructured {
 		return i.original
 	}
 	own := i.original.DeepCopy()
-	_ = adoption.RemoveBackedUpHold(own) // It fails only for XRs and claims, whose fields can be anything.
+	_ = hold.RemoveBackedUpHold(own) // It fails only for XRs and claims, whose fields can be anything.
 
 	return own
 }
 
 // holdOf returns the hold that an MR needs, nil if it needs none.
-func (i *item) holdOf() *adoption.Hold {
+func (i *item) holdOf() *hold.Hold {
 	if i.fresh {
-		return &adoption.Hold{Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand}
+		return &hold.Hold{Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand}
 	}
 	if !i.isManaged() {
 		return nil
 	}
 	own := i.withoutHold()
-	h := &adoption.Hold{
+	h := &hold.Hold{
 		Status: i.neededStatus(), Observes: i.mustObserve() && i.canObserve(own), Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand,
 		Inputs: i.inputs, SecretWas: i.secretWas, FromUID: i.fromUID,
 	}
@@ -121,7 +122,7 @@ func (i *item) holdOf() *adoption.Hold {
 }
 
 // reasonOf returns why an MR needs a hold, "" if only a quarantine requires it.
-func (i *item) reasonOf(h *adoption.Hold) string {
+func (i *item) reasonOf(h *hold.Hold) string {
 	switch {
 	case h.Identity != "":
 		id, _ := xp.ProviderID(i.original)
@@ -129,30 +130,30 @@ func (i *item) reasonOf(h *adoption.Hold) string {
 
 		return why.Code.Messagef("restored from a backup; %s", why.Text).String()
 	case h.FromUID != nil:
-		return adoption.ReasonFromUID(h.FromUID)
+		return hold.ReasonFromUID(h.FromUID)
 	case h.Observes:
-		return adoption.ReasonObserve
+		return hold.ReasonObserve
 	case len(h.Inputs) > 0:
-		return adoption.ReasonInput(h.Inputs[0])
+		return hold.ReasonInput(h.Inputs[0])
 	case xp.Publishes(i.original):
-		return adoption.ReasonSecret
+		return hold.ReasonSecret
 	case len(h.Status) > 0:
-		return adoption.ReasonStatus
-	case adoption.IsMarked(i.original):
-		return adoption.ReasonMarked
+		return hold.ReasonStatus
+	case hold.IsMarked(i.original):
+		return hold.ReasonMarked
 	case i.early:
-		return adoption.ReasonEarly
+		return hold.ReasonEarly
 	default:
 		return ""
 	}
 }
 
 // holdOwnerless adds the XR of an MR that is restored without its controller to h, which may be nil.
-func (i *item) holdOwnerless(h *adoption.Hold) *adoption.Hold {
+func (i *item) holdOwnerless(h *hold.Hold) *hold.Hold {
 	if i.ownerless == nil || !i.isManaged() {
 		return h
 	}
-	h = cmp.Or(h, &adoption.Hold{Reason: i.reasonOwnerless(), ByHand: i.settings.ByHand})
+	h = cmp.Or(h, &hold.Hold{Reason: i.reasonOwnerless(), ByHand: i.settings.ByHand})
 	h.Owner = i.ownerless
 
 	return h
@@ -160,10 +161,10 @@ func (i *item) holdOwnerless(h *adoption.Hold) *adoption.Hold {
 
 func (i *item) reasonOwnerless() string {
 	if i.abandoned {
-		return adoption.ReasonAbandoned(i.self())
+		return hold.ReasonAbandoned(i.self())
 	}
 
-	return adoption.ReasonOwnerless
+	return hold.ReasonOwnerless
 }
 
 // unsafeIdentity returns the identity of an MR that could create another external resource, or "".
@@ -190,7 +191,7 @@ func (i *item) canObserve(own *unstructured.Unstructured) bool {
 }
 
 // holdManaged holds an MR and returns the ID of the operation that releases it, "" if its XR's does.
-func (a *Adopt) holdManaged(i *item, h adoption.Hold) (string, error) {
+func (a *Adopt) holdManaged(i *item, h hold.Hold) (string, error) {
 	if err := a.putHold(i, h); err != nil {
 		return "", err
 	}

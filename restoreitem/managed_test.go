@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -117,11 +117,11 @@ func TestAdoptHoldsUnsafe(t *testing.T) {
 		},
 		"ForgedPause": {
 			reason: "A forged mark that records a user's pause keeps the MR paused.", want: returned{Op: bucketOp, Paused: true},
-			item: unnamed(xptest.Annotated(adoption.AnnotationHold, `{"paused":"true"}`)),
+			item: unnamed(xptest.Annotated(hold.Annotation, `{"paused":"true"}`)),
 		},
 		"ForgedPolicies": {
 			reason: "Policies that differ from the hold's belong to the MR.", want: holds(xp.Unknown),
-			item: unnamed(xptest.Annotated(adoption.AnnotationHold, `{"observes":true,"managementPolicies":["Observe"]}`)),
+			item: unnamed(xptest.Annotated(hold.Annotation, `{"observes":true,"managementPolicies":["Observe"]}`)),
 		},
 	})
 }
@@ -138,7 +138,7 @@ func TestAdoptObservesFirst(t *testing.T) {
 	composed.Op = ""
 	unsafe := all
 	unsafe.Identity, unsafe.Name, unsafe.Logged = xp.Unknown, "", []string{"warning"}
-	before := held(xptest.MR("b", policies(`["Observe","Create"]`)), adoption.Hold{Observes: true})
+	before := held(xptest.MR("b", policies(`["Observe","Create"]`)), hold.Hold{Observes: true})
 	upjets := xptest.JSON(`{"spec":{"initProvider":{}},"status":{"atProvider":{"zone":"z"},"conditions":[]}}`)
 	state := all
 	state.Status, state.Asks = []string{"atProvider"}, true
@@ -222,7 +222,7 @@ func TestAdoptCopiesOfUnsafe(t *testing.T) {
 	lost := unnamed(xptest.In(xptest.Namespace), xptest.JSON(`{"status":{"atProvider":{"id":"vpc-1"}}}`))
 	stored := xptest.With(lost, xptest.Annotated(xp.AnnotationExternalName, "vpc-1"))
 	free := xptest.With(stored, policies(`["*"]`))
-	observing, mapped := held(free, adoption.Hold{Observes: true}), restoreOf(toCopy())
+	observing, mapped := held(free, hold.Hold{Observes: true}), restoreOf(toCopy())
 	observe, one := []string{"Observe"}, []string{"warning"}
 	both := []string{"info", "warning"}
 	runReturns(t, map[string]adoptCase[returned]{

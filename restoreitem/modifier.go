@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -48,7 +48,7 @@ const DefaultModifiers = "default-resource-modifier-configmap"
 // Velero applies modifiers after all actions, just before it creates the item. Without the hold
 // Crossplane would compose, or a provider create, other resources before the rest is restored.
 func (a *Adopt) checkModifiers(i *item) error {
-	if !xp.HasAnnotation(i.Unstructured, adoption.AnnotationHold) {
+	if !xp.HasAnnotation(i.Unstructured, hold.Annotation) {
 		return nil
 	}
 	name, rules, err := a.modifiers(i.restore)
@@ -60,7 +60,7 @@ func (a *Adopt) checkModifiers(i *item) error {
 		if after, ok := rule.apply(i.Unstructured); ok && !isHeldAs(i.Unstructured, after) {
 			return reason.ModifierRemovesHold.Errorf("cannot restore %s: rule %d in the ConfigMap %s/%s of resource modifiers removes or changes the annotations %s "+
 				"and %s of its hold. Change the rule to name only the annotations that it needs, and restore again",
-				xp.String(i.original), n+1, i.restore.Namespace, name, adoption.AnnotationHold, xp.AnnotationPaused)
+				xp.String(i.original), n+1, i.restore.Namespace, name, hold.Annotation, xp.AnnotationPaused)
 		}
 	}
 
@@ -69,7 +69,7 @@ func (a *Adopt) checkModifiers(i *item) error {
 
 // isHeldAs reports whether two objects have the same annotations of a hold.
 func isHeldAs(before, after *unstructured.Unstructured) bool {
-	for _, name := range []string{adoption.AnnotationHold, xp.AnnotationPaused} {
+	for _, name := range []string{hold.Annotation, xp.AnnotationPaused} {
 		if xp.Annotation(before, name) != xp.Annotation(after, name) {
 			return false
 		}

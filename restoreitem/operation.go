@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -25,9 +26,9 @@ import (
 // selects, as far towards adoption as is possible now. It returns a plan for each. Marks count if
 // the key signed them. An error of the API server is worth a retry.
 type Adopter interface {
-	Adopt(ctx context.Context, key adoption.Key, by adoption.Requester, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error)
+	Adopt(ctx context.Context, key hold.Key, by adoption.Requester, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error)
 	// GiveUp leaves the hold on ref, with the reason and the next step in its mark and an Event.
-	GiveUp(ctx context.Context, key adoption.Key, ref xp.Ref, why string) error
+	GiveUp(ctx context.Context, key hold.Key, ref xp.Ref, why string) error
 }
 
 // resultsTTL is how long results last after their last use. Velero polls all operations of a

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -33,13 +34,13 @@ type fakeAdopter struct {
 	by adoption.Requester
 }
 
-func (w *fakeAdopter) Adopt(_ context.Context, _ adoption.Key, by adoption.Requester, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
+func (w *fakeAdopter) Adopt(_ context.Context, _ hold.Key, by adoption.Requester, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
 	w.asked, w.by = append(w.asked, selector+" "+ref.String()), by
 
 	return w.plans, w.err
 }
 
-func (w *fakeAdopter) GiveUp(_ context.Context, _ adoption.Key, ref xp.Ref, reason string) error {
+func (w *fakeAdopter) GiveUp(_ context.Context, _ hold.Key, ref xp.Ref, reason string) error {
 	w.gaveUp = append(w.gaveUp, ref.String()+": "+reason)
 
 	return errors.Join(w.giveUpErr, w.err)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -200,7 +200,7 @@ func TestAdoptAwaitsInputs(t *testing.T) {
 	password, copied := secretIn("infra", "password"), secretIn("copy", "password")
 	mr := xptest.MR("db", xptest.JSON(`{"spec":{"forProvider":{"passwordSecretRef":{"namespace":"infra","name":"password","key":"p"}}}}`))
 	local := xptest.NamespacedMR("db", xptest.JSON(`{"spec":{"forProvider":{"passwordSecretRef":{"name":"password"}}}}`))
-	former := adoption.Hold{Restore: "velero/first", Inputs: []adoption.Input{{Namespace: "infra", Name: "password"}}}
+	former := hold.Hold{Restore: "velero/first", Inputs: []hold.Input{{Namespace: "infra", Name: "password"}}}
 	// provider-helm installs a chart again if it does not find the release. It looks in the namespace
 	// that the Release names, also if that is another one in the backup.
 	helm := secretIn("team-a", "sh.helm.release.v1.shop.v2")
@@ -217,16 +217,16 @@ func TestAdoptAwaitsInputs(t *testing.T) {
 	}
 	type want struct {
 		// Held is what it is held for, and Noted what a note names as missing or as not read.
-		Held  []adoption.Input
+		Held  []hold.Input
 		Noted bool
 	}
 	waits := func(u *unstructured.Unstructured, stored bool, bring ...string) want {
-		in := adoption.Input{Namespace: u.GetNamespace(), Name: u.GetName(), Stored: stored}
+		in := hold.Input{Namespace: u.GetNamespace(), Name: u.GetName(), Stored: stored}
 		for _, from := range bring {
 			in.By = "velero restore create --from-backup nightly --include-namespaces " + from + " --include-resources secrets"
 		}
 
-		return want{Held: []adoption.Input{in}}
+		return want{Held: []hold.Input{in}}
 	}
 	runAdopts(t, map[string]adoptCase[want]{
 		"Missing":       {reason: "Without the Secret the provider may create another password.", item: mr, want: want{Noted: true}},
@@ -274,7 +274,7 @@ func TestAdoptAwaitsInputs(t *testing.T) {
 		},
 	}, func(t *testing.T, out adopted) want {
 		t.Helper()
-		h := ptr.Deref(out.hold(t), adoption.Hold{})
+		h := ptr.Deref(out.hold(t), hold.Hold{})
 		if out.item.GetKind() == "Release" && out.note != "" && !strings.Contains(out.note, "in which Helm keeps the release of Release team-a/shop") {
 			t.Errorf("the note must name what is missing: %s", out.note)
 		}

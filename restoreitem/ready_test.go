@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -261,7 +261,7 @@ func TestXRDCheck(t *testing.T) {
 			refused: "cannot restore Order team-a/m: a newer version of this plugin backed it up, in format 2; this version reads up to 1; install that version",
 		},
 		"Mark": {
-			reason: "A newer version of the plugin wrote the mark.", item: xptest.XRV2("m", xptest.Annotated(adoption.AnnotationHold, `{"format":2,"restore":7}`)),
+			reason: "A newer version of the plugin wrote the mark.", item: xptest.XRV2("m", xptest.Annotated(hold.Annotation, `{"format":2,"restore":7}`)),
 			refused: "a newer version of this plugin has written it, in format 2",
 		},
 		"SameFormat": {reason: "The plugin reads its own format.", item: xptest.XRV2("m", xptest.Field(int64(1), "metadata", xp.FieldFormat))},

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -224,7 +224,7 @@ func (a *Adopt) isReconciledWithout(owner *unstructured.Unstructured, ref metav1
 	}
 	h, err := a.liveHold(i, owner)
 	// A mark that can't be verified, as after the loss of its key, may still be a hold.
-	held := h != nil || xp.HasAnnotation(owner, adoption.AnnotationHold) && xp.IsPaused(owner)
+	held := h != nil || xp.HasAnnotation(owner, hold.Annotation) && xp.IsPaused(owner)
 
 	return !held, err
 }
@@ -237,7 +237,7 @@ func (i *item) ownerlessText() string {
 	case xp.IsConnectionSecret(i.original):
 		return "If its publisher exists and can't publish, delete this Secret"
 	case i.abandoned:
-		return "It is held. " + adoption.HowToOwn(i.self())
+		return "It is held. " + hold.HowToOwn(i.self())
 	}
 
 	return "If its XR lists it, Crossplane takes it over. If not, delete it, and keep its external resource if that is in use"

@@ -12,14 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 // awaitSecret makes the hold of an XR or MR wait for its connection secret, if the backup has that.
 // Without it the publisher would create another.
-func (a *Adopt) awaitSecret(i *item, h *adoption.Hold) {
+func (a *Adopt) awaitSecret(i *item, h *hold.Hold) {
 	r, ok := xp.SecretRef(i.original)
 	if !ok {
 		return
@@ -185,8 +185,8 @@ func (i *item) inputTarget(r xp.Ref) xp.Ref {
 }
 
 // missingInput returns the entry in a hold for the Secret to, which is r in the backup.
-func missingInput(to, r xp.Ref, stored, came bool, i *item) adoption.Input {
-	in := adoption.Input{Namespace: to.Namespace, Name: to.Name, Stored: stored}
+func missingInput(to, r xp.Ref, stored, came bool, i *item) hold.Input {
+	in := hold.Input{Namespace: to.Namespace, Name: to.Name, Stored: stored}
 	if to.Name != r.Name {
 		in.Was = r.Name
 	}
@@ -200,14 +200,14 @@ func missingInput(to, r xp.Ref, stored, came bool, i *item) adoption.Input {
 
 // awaitsRelease reports whether the item is held for Helm's Secret of the revision in its status.
 func (i *item) awaitsRelease() bool {
-	return slices.ContainsFunc(i.inputs, func(in adoption.Input) bool { return xp.IsReleaseSecret(in.Name) })
+	return slices.ContainsFunc(i.inputs, func(in hold.Input) bool { return xp.IsReleaseSecret(in.Name) })
 }
 
 // wasAwaited reports whether the item had a hold at backup time that waits for the Secret r.
 func wasAwaited(i *item, r xp.Ref) bool {
 	h := i.formerHold()
 
-	return h != nil && slices.ContainsFunc(h.Inputs, func(in adoption.Input) bool { return in.Ref() == r })
+	return h != nil && slices.ContainsFunc(h.Inputs, func(in hold.Input) bool { return in.Ref() == r })
 }
 
 // warnOfInput warns of a missing Secret that an MR's provider reads, or can't be looked for.

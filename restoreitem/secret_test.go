@@ -13,13 +13,14 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
 // marked returns u as a backup has it that was taken while u was held.
 func marked(u *unstructured.Unstructured) *unstructured.Unstructured {
-	return held(u, adoption.Hold{Restore: "velero/sunday", Reason: adoption.ReasonSecret})
+	return held(u, hold.Hold{Restore: "velero/sunday", Reason: hold.ReasonSecret})
 }
 
 // A provider must not publish before the backup's Secret is restored: Velero would then leave that
@@ -50,7 +51,7 @@ func TestAdoptHoldsWhatPublishes(t *testing.T) {
 		"XRNotHeld":     {reason: "An XR that is not held has no operation.", item: composed, live: live(x), want: want{Op: op}},
 		"XRHeldEarlier": {reason: "An XR that an earlier restore holds has no operation of this restore.", item: composed, live: live(marked(x)), want: want{Op: op}},
 		"XRUnreadable": {
-			reason: "An XR with an unreadable mark must not release the MR.", item: composed, live: live(xptest.With(x, xptest.Annotated(adoption.AnnotationHold, "?"))),
+			reason: "An XR with an unreadable mark must not release the MR.", item: composed, live: live(xptest.With(x, xptest.Annotated(hold.Annotation, "?"))),
 			want: want{Op: op},
 		},
 		"XRIsACopy": {reason: "The operation of a copy fails at once or does not exist.", item: composed, want: want{Op: op}, live: live(copiedXR(x))},
@@ -59,10 +60,10 @@ func TestAdoptHoldsWhatPublishes(t *testing.T) {
 		},
 		"MarkOnly": {reason: "A marked MR always has an operation, even if it no longer publishes.", item: marked(plain), want: want{Op: op}},
 		"MarkUnreadable": {
-			reason: "A marked MR has an operation even if the mark is unreadable.", item: xptest.With(plain, xptest.Annotated(adoption.AnnotationHold, "?")), want: want{Op: op},
+			reason: "A marked MR has an operation even if the mark is unreadable.", item: xptest.With(plain, xptest.Annotated(hold.Annotation, "?")), want: want{Op: op},
 		},
 		"MarkOfAnEarlierCopy": {
-			reason: "An MR that was held as a copy and is no copy now is released.", item: held(plain, adoption.Hold{Restore: "velero/sunday", Clone: "Bucket z", Reason: "a copy"}),
+			reason: "An MR that was held as a copy and is no copy now is released.", item: held(plain, hold.Hold{Restore: "velero/sunday", Clone: "Bucket z", Reason: "a copy"}),
 			want: want{Op: op},
 		},
 	}, func(t *testing.T, out adopted) want {
@@ -71,9 +72,9 @@ func TestAdoptHoldsWhatPublishes(t *testing.T) {
 		if h == nil {
 			t.Fatalf("got %+v", out)
 		}
-		why := adoption.ReasonSecret
+		why := hold.ReasonSecret
 		if !xp.Publishes(out.object) {
-			why = adoption.ReasonMarked
+			why = hold.ReasonMarked
 		}
 		if h.Restore != "velero/monday" || h.Since != "2026-01-02T03:04:05Z" || h.Clone != "" || h.Pinned || !strings.HasPrefix(h.Reason, why) || !xp.IsPaused(out.object) {
 			t.Errorf("want another hold: %+v", h)
@@ -108,7 +109,7 @@ func TestAdoptKnowsWhichSecretsComeBack(t *testing.T) {
 
 // copiedXR returns a held copy of an XR.
 func copiedXR(x *unstructured.Unstructured) *unstructured.Unstructured {
-	return held(x, adoption.Hold{Restore: "velero/monday", Clone: "XOrder z", Reason: "a copy"})
+	return held(x, hold.Hold{Restore: "velero/monday", Clone: "XOrder z", Reason: "a copy"})
 }
 
 // A copy that observes publishes, too. Its XR is held as a copy and has no operation, so the MR has
@@ -134,7 +135,7 @@ func TestAdoptHoldsCopiesThatPublish(t *testing.T) {
 		t.Helper()
 		h, got := out.hold(t), copyOf(out)
 
-		return want{Skip: got.Skip, Op: got.Op, Paused: got.Paused, Clone: ptr.Deref(h, adoption.Hold{}).Clone, Policies: got.Policies}
+		return want{Skip: got.Skip, Op: got.Op, Paused: got.Paused, Clone: ptr.Deref(h, hold.Hold{}).Clone, Policies: got.Policies}
 	})
 }
 
@@ -143,8 +144,8 @@ func TestAdoptHoldsCopiesThatPublish(t *testing.T) {
 func TestAdoptMapsDanglingRefs(t *testing.T) {
 	gone, there := xptest.NamespacedMR("gone"), xptest.NamespacedMR("b")
 	out := adopt(t, live(), xptest.XRV2("x", xptest.Refs(there, gone), xptest.UnresolvedRefs(gone)), restoreOf(toCopy()))
-	h, err := adoption.HoldOf(xptest.With(out.object, xptest.In("copy")))
-	if diff := cmp.Diff([]xp.Ref{xp.RefTo(xptest.With(there, xptest.In("copy")))}, ptr.Deref(h, adoption.Hold{}).Refs); diff != "" || err != nil {
+	h, err := hold.Of(xptest.With(out.object, xptest.In("copy")))
+	if diff := cmp.Diff([]xp.Ref{xp.RefTo(xptest.With(there, xptest.In("copy")))}, ptr.Deref(h, hold.Hold{}).Refs); diff != "" || err != nil {
 		t.Errorf("the hold must not name missing resources: error %v, -want, +got:\n%s", err, diff)
 	}
 }
@@ -162,7 +163,7 @@ func TestAdoptHoldsACopyOfAnUnboundClaim(t *testing.T) {
 	claim := xptest.Claim("o")
 	out := adopt(t, live(claim), claim, restoreOf(toCopy()))
 	created := xptest.With(out.object, xptest.In("copy"))
-	w := adoption.NewSnapshot(adoption.Unverified)
+	w := adoption.NewSnapshot(hold.Unverified)
 	w.Add(created)
 	if p := adoption.Next(w, xp.RefTo(created)); p.Done || !strings.Contains(p.Failed.String(), "stays held") || out.OperationID == "" {
 		t.Errorf("the operation must report that it stays held; got %+v", p)
@@ -240,7 +241,7 @@ func TestAdoptRenamesSecrets(t *testing.T) {
 	x := heldWith(xptest.XR("x", xptest.UID(newUID), xptest.Refs(xptest.MR("b"))))
 	mr := xptest.MR("b", xptest.ControlledBy(old), xptest.PublishesTo("infra", oldUID+"-db"))
 	now := xptest.MR("b", xptest.UID("new mr"), xptest.ControlledBy(x), xptest.PublishesTo("infra", newUID+"-db"))
-	waits := held(now, adoption.Hold{Restore: "velero/monday", SecretWas: oldUID + "-db"})
+	waits := held(now, hold.Hold{Restore: "velero/monday", SecretWas: oldUID + "-db"})
 	secret := func(name string) *unstructured.Unstructured {
 		return xptest.Secret(name, xptest.In("infra"), xptest.ControlledBy(mr))
 	}
@@ -304,9 +305,9 @@ func TestAdoptAwaitsRenamedInputs(t *testing.T) {
 		xptest.JSON(`{"spec": {"forProvider": {"passwordSecretRef": {"namespace": "infra", "name": "`+oldUID+`-pw"}}}}`))
 	xp.SetInputs(reads, []xp.Input{{Ref: xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: "infra", Name: oldUID + "-pw"}, Exists: true, Stored: true}})
 	x := heldWith(xptest.XR("x", xptest.UID(newUID), xptest.Refs(reads)))
-	want := []adoption.Input{{Namespace: "infra", Name: newUID + "-pw", Stored: true, Was: oldUID + "-pw"}}
+	want := []hold.Input{{Namespace: "infra", Name: newUID + "-pw", Stored: true, Was: oldUID + "-pw"}}
 	h := adopt(t, live(x), reads, restoreOf(nil)).hold(t)
-	if diff := cmp.Diff(want, h.Inputs, cmpopts.IgnoreFields(adoption.Input{}, "By")); diff != "" {
+	if diff := cmp.Diff(want, h.Inputs, cmpopts.IgnoreFields(hold.Input{}, "By")); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 }
@@ -329,7 +330,7 @@ func TestAdoptHoldsEachIdentityFromUID(t *testing.T) {
 	mr := xptest.MR("b", xptest.ControlledBy(old), xptest.PublishesTo("infra", "s"))
 	labelled := xptest.With(mr, xptest.JSON(`{"metadata": {"labels": {"a": "`+oldUID+`", "b": "`+oldUID+`", "c": "`+oldUID+`", "d": "`+oldUID+`", "e": "`+oldUID+`"}},
 		"spec": {"forProvider": {"name": "`+oldUID+`"}}}`))
-	again := held(xptest.With(mr, xptest.Annotated(xp.AnnotationExternalName, "db-"+firstUID)), adoption.Hold{Restore: "velero/monday", FromUID: &adoption.FromUID{
+	again := held(xptest.With(mr, xptest.Annotated(xp.AnnotationExternalName, "db-"+firstUID)), hold.Hold{Restore: "velero/monday", FromUID: &hold.FromUID{
 		XR: xp.RefTo(old), UID: firstUID, Fields: []string{"metadata.annotations[crossplane.io/external-name]"},
 	}})
 	for name, item := range map[string]*unstructured.Unstructured{"BesideLabels": labelled, "HeldAtTheBackup": again} {

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/pack"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/policy"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
@@ -226,7 +226,7 @@ func warnings(remarked []remark) []reason.Message {
 
 // whyHeld returns why an item is held. It is "" for an XR or a claim that needs no user's consent,
 // since all of these are held.
-func whyHeld(u *unstructured.Unstructured, h *adoption.Hold) string {
+func whyHeld(u *unstructured.Unstructured, h *hold.Hold) string {
 	if _, kept := h.AwaitsConsent(); (xp.IsComposite(u) || xp.IsClaim(u)) && !kept {
 		return ""
 	}

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/pack"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -214,7 +214,7 @@ func (c *simulatedCluster) Deleting(ctx context.Context, r xp.Ref) (bool, error)
 	return asked(c, func(live DryRunCluster) (bool, error) { return live.Deleting(ctx, r) })
 }
 
-func (c *simulatedCluster) Composing(ctx context.Context, key adoption.Key, gvk schema.GroupVersionKind, composition string) ([]xp.Ref, error) {
+func (c *simulatedCluster) Composing(ctx context.Context, key hold.Key, gvk schema.GroupVersionKind, composition string) ([]xp.Ref, error) {
 	return asked(c, func(live DryRunCluster) ([]xp.Ref, error) { return live.Composing(ctx, key, gvk, composition) })
 }
 
@@ -260,8 +260,8 @@ func (*simulatedCluster) Restore(context.Context, string, string) (*unstructured
 }
 
 // MarkKey returns a key that signs nothing, since no cluster gets the marks.
-func (*simulatedCluster) MarkKey(context.Context, string) (adoption.Key, error) {
-	return adoption.Unverified, nil
+func (*simulatedCluster) MarkKey(context.Context, string) (hold.Key, error) {
+	return hold.Unverified, nil
 }
 
 // ServerTime returns own: nothing is compared with times of the cluster.
@@ -270,7 +270,7 @@ func (*simulatedCluster) ServerTime(own time.Time) time.Time { return own }
 // What follows would write, so it does nothing. No other writer creates anything here that the
 // restore could take over.
 
-func (*simulatedCluster) ReturnStatus(context.Context, adoption.Key, xp.Ref, map[string]any) error {
+func (*simulatedCluster) ReturnStatus(context.Context, hold.Key, xp.Ref, map[string]any) error {
 	return nil
 }
 
@@ -279,7 +279,7 @@ func (*simulatedCluster) ReturnManagers(context.Context, *unstructured.Unstructu
 }
 
 func (*simulatedCluster) TakeOver(
-	context.Context, adoption.Key, *unstructured.Unstructured, xp.Ref, adoption.Hold, map[string]string,
+	context.Context, hold.Key, *unstructured.Unstructured, xp.Ref, hold.Hold, map[string]string,
 ) (*unstructured.Unstructured, error) {
 	return nil, nil //nolint:nilnil // Nothing is taken over.
 }

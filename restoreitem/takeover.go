@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -60,7 +60,7 @@ func (a *Adopt) takeOver(i *item, owner *unstructured.Unstructured) (*unstructur
 	if !ok {
 		return owner, nil
 	}
-	if h, err := a.liveHold(i, owner); err != nil || h == nil && !adoption.CanTakeOver(owner) || h != nil && !h.TakenOver {
+	if h, err := a.liveHold(i, owner); err != nil || h == nil && !hold.CanTakeOver(owner) || h != nil && !h.TakenOver {
 		return owner, err
 	}
 	taken, err := a.takeOverAs(i, self, b)
@@ -90,7 +90,7 @@ func (a *Adopt) takeOverAs(i *item, self xp.Ref, kept []byte) (*unstructured.Uns
 	}
 	status, _, _ := unstructured.NestedMap(original.Object, "status")
 	held := a.holdOfTaken(i)
-	held.Failing, held.Required = adoption.FailingOf(original), a.Requested.requires(original)
+	held.Failing, held.Required = hold.FailingOf(original), a.Requested.requires(original)
 	delete(status, "conditions")
 	held.Status = slices.Sorted(maps.Keys(status))
 	xr := &item{Unstructured: original, original: original, namespace: self.Namespace, restore: i.restore}
@@ -113,8 +113,8 @@ func takenOver(r xp.Ref) reason.Message {
 }
 
 // holdOfTaken returns the hold of an XR or a claim that is taken over.
-func (a *Adopt) holdOfTaken(i *item) adoption.Hold {
-	return adoption.Hold{
+func (a *Adopt) holdOfTaken(i *item) hold.Hold {
+	return hold.Hold{
 		Restore: i.restoreName(), Since: a.now().UTC().Format(time.RFC3339), Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand,
 	}
 }

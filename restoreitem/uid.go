@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -30,7 +30,7 @@ func (a *Adopt) carryUIDs(i *item) {
 		uids = append(uids, o.UID)
 	}
 	// Any user who could write the object can have written its mark, which holds only this object.
-	var before *adoption.FromUID
+	var before *hold.FromUID
 	if h := i.formerHold(); h != nil && !h.Freed && h.FromUID != nil {
 		before = h.FromUID
 		uids = append(uids, types.UID(before.UID)) // That of an XR of an earlier cluster.
@@ -64,7 +64,7 @@ func (i *item) holdForUIDs(xr xp.Ref, fields []xp.UIDField) {
 	if !i.isManaged() && !xp.IsComposite(i.original) {
 		return
 	}
-	from := adoption.FromUID{XR: xr}
+	from := hold.FromUID{XR: xr}
 	for _, f := range fields {
 		_, known := i.carried[f.UID]
 		if f.IsIdentity(i.original) || f.NamesSecret() && !known {

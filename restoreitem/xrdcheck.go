@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -72,13 +72,13 @@ func (x *XRDCheck) check(item *unstructured.Unstructured, namespace string) erro
 // checkFormats refuses what a newer version of this plugin has written in an unknown format.
 func (x *XRDCheck) checkFormats(item *unstructured.Unstructured, self xp.Ref) error {
 	err := xp.CheckFormat(item)
-	if _, unread := adoption.HoldOf(item); err == nil && errors.Is(unread, adoption.ErrNewer) {
+	if _, unread := hold.Of(item); err == nil && errors.Is(unread, hold.ErrNewer) {
 		err = unread
 	}
 	if err == nil {
 		return nil
 	}
-	err = fmt.Errorf("%w; %s, and restore it again", err, adoption.HowToRead)
+	err = fmt.Errorf("%w; %s, and restore it again", err, hold.HowToRead)
 	x.refused.put(self.ID(), err.Error())
 
 	return reason.NewerFormat.Errorf("cannot restore %s: %w", self, err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -62,7 +63,7 @@ type Adopter struct {
 	takenSteps sync.Map
 	// onStepMu serializes the calls of onStep, which gets each step that was taken.
 	onStepMu sync.Mutex
-	onStep   func(change adoption.Change)
+	onStep   func(change hold.Change)
 }
 
 // New returns an Adopter of the cluster's XRs that logs to log.
@@ -70,12 +71,12 @@ func New(cluster *cluster.Cluster, log logrus.FieldLogger) *Adopter {
 	return &Adopter{
 		cluster: cluster, log: log, firstWait: 200 * time.Millisecond, patience: 10 * time.Second, limit: 2 * time.Minute, pause: 100 * time.Millisecond,
 		requestAfter: 10 * time.Second, quiet: 2 * time.Second, reportTimeout: 10 * time.Second, writes: parallelWrites,
-		requestedAt: map[types.UID]time.Time{}, stuckAfter: defaultStuckAfter, onStep: func(adoption.Change) {},
+		requestedAt: map[types.UID]time.Time{}, stuckAfter: defaultStuckAfter, onStep: func(hold.Change) {},
 	}
 }
 
 // OnStep sets a function that is called with each step that was taken, one call at a time.
-func (a *Adopter) OnStep(do func(change adoption.Change)) *Adopter {
+func (a *Adopter) OnStep(do func(change hold.Change)) *Adopter {
 	a.onStep = do
 
 	return a
@@ -85,7 +86,7 @@ func (a *Adopter) OnStep(do func(change adoption.Change)) *Adopter {
 // operation, and for all XRs that the label selector finds with it. It returns a Plan for each.
 // Calls that follow within observationTTL reuse what was listed and watched, for XRs of other kinds
 // too. A mark counts only if it was signed with the key.
-func (a *Adopter) Adopt(ctx context.Context, key adoption.Key, by adoption.Requester, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
+func (a *Adopter) Adopt(ctx context.Context, key hold.Key, by adoption.Requester, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
 	a.cluster.ForgetOwners() // All objects with owners are restored by now.
 	o := a.last
 	if o == nil || o.selector != selector || o.requester.Restore != by.Restore || time.Since(a.ended) > observationTTL || !o.isCurrent() {
@@ -114,7 +115,7 @@ func (a *Adopter) forget() {
 // AdoptOnly takes the next steps for what refs name, for what their XRs compose and for their
 // claims, and for nothing else that the label selector finds. It returns a Plan for each. Without
 // the right to watch, which fewer users have than Velero, it lists again instead.
-func (a *Adopter) AdoptOnly(ctx context.Context, key adoption.Key, selector string, refs []xp.Ref) (map[xp.ID]adoption.Plan, error) {
+func (a *Adopter) AdoptOnly(ctx context.Context, key hold.Key, selector string, refs []xp.Ref) (map[xp.ID]adoption.Plan, error) {
 	a.forUser = true
 	plans, o, err := a.adopt(ctx, newObserver(a.cluster, key, selector, refs))
 	o.unfollow()
@@ -225,7 +226,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // GiveUp leaves the hold on what ref names, and writes the reason into its mark and an Event. An
 // object without a hold gets only the Event.
-func (a *Adopter) GiveUp(ctx context.Context, key adoption.Key, ref xp.Ref, why string) error {
+func (a *Adopter) GiveUp(ctx context.Context, key hold.Key, ref xp.Ref, why string) error {
 	// Crossplane may have written the status of the paused object meanwhile.
 	return a.cluster.ChangeNow(ctx, ref, func(u *unstructured.Unstructured) error {
 		h, err := key.HoldOf(u)
@@ -235,7 +236,7 @@ func (a *Adopter) GiveUp(ctx context.Context, key adoption.Key, ref xp.Ref, why 
 		if h == nil {
 			return a.cluster.Warn(ctx, u, adoption.EventStopped, reason.RestoreStopped.Messagef("%s. It is not held, so Crossplane reconciles it", why).String())
 		}
-		notice, err := key.Stopped(u, reason.RestoreStopped.Messagef("%s. It stays held, so nothing is lost; correct that, then run: "+
+		notice, err := adoption.Stopped(key, u, reason.RestoreStopped.Messagef("%s. It stays held, so nothing is lost; correct that, then run: "+
 			"%s", why, xp.ReleaseCommand(ref)).String())
 		if err == nil {
 			_, err = a.reportOne(ctx, notice)

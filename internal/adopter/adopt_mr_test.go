@@ -14,6 +14,7 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest/apiserver"
@@ -21,12 +22,12 @@ import (
 
 // heldMR returns a server with a held MR and its XR. exists are the external resources that the
 // provider finds, by external-name.
-func heldMR(t *testing.T, of adoption.Hold, exists map[string]bool, o ...xptest.Option) (s *apiserver.Server, xr, own *unstructured.Unstructured) {
+func heldMR(t *testing.T, of hold.Hold, exists map[string]bool, o ...xptest.Option) (s *apiserver.Server, xr, own *unstructured.Unstructured) {
 	t.Helper()
 	x := xptest.XR("x", apiserver.Created(cameAt))
 	own = xptest.MR("b", append([]xptest.Option{xptest.ControlledBy(x)}, o...)...)
 	xr = xptest.With(x, xptest.Refs(own))
-	s = apiserver.NewServer(apiserver.Held(xr, adoption.Hold{Since: apiserver.StartAt, Quarantine: of.Quarantine, ByHand: of.ByHand}), apiserver.Held(own, of), apiserver.Restored(xptest.Revision(xptest.RevisionName, x)))
+	s = apiserver.NewServer(apiserver.Held(xr, hold.Hold{Since: apiserver.StartAt, Quarantine: of.Quarantine, ByHand: of.ByHand}), apiserver.Held(own, of), apiserver.Restored(xptest.Revision(xptest.RevisionName, x)))
 	simulateCrossplane(s)
 	simulateProvider(t, s, exists)
 
@@ -37,10 +38,10 @@ func heldMR(t *testing.T, of adoption.Hold, exists map[string]bool, o ...xptest.
 // and then adopts its XR.
 func TestAdoptObservesFirst(t *testing.T) {
 	xptest.Bubble(t, func(t *testing.T) {
-		s, xr, own := heldMR(t, adoption.Hold{Observes: true}, map[string]bool{"b": true}, xptest.JSON(`{"spec":{"managementPolicies":["*"]}}`))
+		s, xr, own := heldMR(t, hold.Hold{Observes: true}, map[string]bool{"b": true}, xptest.JSON(`{"spec":{"managementPolicies":["*"]}}`))
 		a := newFastAdopter(s)
 		a.limit = time.Minute
-		done(t, adoptWith(t, a, adoption.Unverified, xr))
+		done(t, adoptWith(t, a, hold.Unverified, xr))
 		xptest.Same(t, []string{"buckets /b", "buckets /b", "buckets /b", "xorders /x", "xorders /x"}, s.Requests("patch"), "the MR is unpaused, checked once more and gets its settings back, then the XR is unpaused and released")
 		checkOwn(t, own, s.Get(t, apiserver.Buckets, "", "b"))
 	})
@@ -57,7 +58,7 @@ func TestAdoptCreatesNothing(t *testing.T) {
 	all := xptest.JSON(`{"spec":{"managementPolicies":["*"]}}`)
 	type args struct {
 		reason string
-		hold   adoption.Hold
+		hold   hold.Hold
 		mr     xptest.Option
 		// alone is set if the operation is that of the MR.
 		alone bool
@@ -67,15 +68,15 @@ func TestAdoptCreatesNothing(t *testing.T) {
 	}
 	xptest.Each(t, map[string]args{
 		"Gone": {
-			reason: "The external resource is gone, and the user consents to another.", hold: adoption.Hold{Observes: true}, mr: func(*unstructured.Unstructured) {},
+			reason: "The external resource is gone, and the user consents to another.", hold: hold.Hold{Observes: true}, mr: func(*unstructured.Unstructured) {},
 			want: "external resource does not exist", fixes: []xptest.Option{all},
 		},
 		"Unnamed": {
-			reason: "The user sets the external-name.", hold: adoption.Hold{Identity: xp.Unknown}, mr: unnamed, want: xp.AnnotationExternalName,
+			reason: "The user sets the external-name.", hold: hold.Hold{Identity: xp.Unknown}, mr: unnamed, want: xp.AnnotationExternalName,
 			fixes: []xptest.Option{xptest.Annotated(xp.AnnotationExternalName, "vpc-1")},
 		},
 		"Alone": {
-			reason: "An MR that no XR composes has its own operation.", hold: adoption.Hold{Identity: xp.CreatePending}, mr: pending, alone: true, want: xp.AnnotationCreatePending,
+			reason: "An MR that no XR composes has its own operation.", hold: hold.Hold{Identity: xp.CreatePending}, mr: pending, alone: true, want: xp.AnnotationCreatePending,
 			fixes: []xptest.Option{xptest.Annotated(xp.AnnotationExternalName, "vpc-1"), xptest.Without("metadata", "annotations", xp.AnnotationCreatePending)},
 		},
 	}, func(t *testing.T, tc args) {
@@ -94,7 +95,7 @@ func TestAdoptCreatesNothing(t *testing.T) {
 		}
 		exists["b"] = true
 		s.Put(apiserver.Buckets, xptest.With(s.Get(t, apiserver.Buckets, "", "b"), tc.fixes...))
-		if p := adopt(t, s, of); !p.Done || adoption.IsMarked(s.Get(t, apiserver.Buckets, "", "b")) {
+		if p := adopt(t, s, of); !p.Done || hold.IsMarked(s.Get(t, apiserver.Buckets, "", "b")) {
 			t.Errorf("%s\ngot %+v", tc.reason, p)
 		}
 	})
@@ -104,13 +105,13 @@ func TestAdoptCreatesNothing(t *testing.T) {
 // is ready to be released. After the user's consent it is adopted.
 func TestAdoptAwaitsConsent(t *testing.T) {
 	type args struct {
-		hold adoption.Hold
+		hold hold.Hold
 		ok   func(adoption.Plan) bool
 		said string
 	}
 	xptest.Each(t, map[string]args{
-		"Quarantine": {hold: adoption.Hold{Quarantine: true}, ok: func(p adoption.Plan) bool { return !p.Quarantine.IsZero() }},
-		"ByHand":     {hold: adoption.Hold{ByHand: true}, ok: func(p adoption.Plan) bool { return p.Ready && !p.RestoredAt.IsZero() }, said: "Bucket b: it waits for nothing but a user"},
+		"Quarantine": {hold: hold.Hold{Quarantine: true}, ok: func(p adoption.Plan) bool { return !p.Quarantine.IsZero() }},
+		"ByHand":     {hold: hold.Hold{ByHand: true}, ok: func(p adoption.Plan) bool { return p.Ready && !p.RestoredAt.IsZero() }, said: "Bucket b: it waits for nothing but a user"},
 	}, func(t *testing.T, tc args) {
 		s, xr, own := heldMR(t, tc.hold, map[string]bool{"b": true})
 		for range 2 {
@@ -119,7 +120,7 @@ func TestAdoptAwaitsConsent(t *testing.T) {
 			}
 		}
 		u := s.Get(t, apiserver.XOrders, "", "x")
-		if h, err := adoption.HoldOf(u); err != nil || h == nil || !xp.IsPaused(u) || !strings.Contains(h.Reason, tc.said) {
+		if h, err := hold.Of(u); err != nil || h == nil || !xp.IsPaused(u) || !strings.Contains(h.Reason, tc.said) {
 			t.Fatalf("the XR must be held and report that it is ready; got %+v, %v", h, err)
 		}
 		if patches := s.Requests("patch"); len(s.Steps()) > 0 || len(patches) > 1 || len(patches) > 0 && tc.said == "" {
@@ -128,10 +129,10 @@ func TestAdoptAwaitsConsent(t *testing.T) {
 		a := newFastAdopter(s)
 		for range 2 { // The second consent has nothing to do, even for an object that has changed.
 			for _, u := range []*unstructured.Unstructured{own, xr, xptest.MR("gone")} {
-				xptest.Must(t, a.Consent(t.Context(), adoption.Unverified, apiserver.Held(u, tc.hold)))
+				xptest.Must(t, a.Consent(t.Context(), hold.Unverified, apiserver.Held(u, tc.hold)))
 			}
 		}
-		done(t, adoptWith(t, a, adoption.Unverified, xr))
+		done(t, adoptWith(t, a, hold.Unverified, xr))
 		checkOwn(t, own, s.Get(t, apiserver.Buckets, "", "b"))
 	})
 }
@@ -142,12 +143,12 @@ func TestAdoptHoldsAnMRWithoutItsSecret(t *testing.T) {
 	for name, composed := range map[string]bool{"Alone": false, "Composed": true} {
 		t.Run(name, func(t *testing.T) {
 			xptest.Bubble(t, func(t *testing.T) {
-				hold := adoption.Hold{Reason: adoption.ReasonSecret, Secret: true}
-				s, of, own := heldMR(t, hold, map[string]bool{"b": true}, xptest.PublishesTo("infra", "s"), xptest.Annotated(xp.AnnotationPaused, "false"))
+				mark := hold.Hold{Reason: hold.ReasonSecret, Secret: true}
+				s, of, own := heldMR(t, mark, map[string]bool{"b": true}, xptest.PublishesTo("infra", "s"), xptest.Annotated(xp.AnnotationPaused, "false"))
 				want := []string{"secrets infra/s", "buckets /b", "xorders /x"}
 				if !composed {
 					_ = s.Tracker().Delete(apiserver.XOrders, "", "x")
-					s.Put(apiserver.Buckets, apiserver.Held(xptest.With(own, xptest.Without("metadata", "ownerReferences")), hold))
+					s.Put(apiserver.Buckets, apiserver.Held(xptest.With(own, xptest.Without("metadata", "ownerReferences")), mark))
 					of, want = own, want[:2]
 				}
 				if p := adopt(t, s, of); p.Done || p.Patch != nil || !p.Blocked || len(s.Steps()) > 0 {
@@ -160,7 +161,7 @@ func TestAdoptHoldsAnMRWithoutItsSecret(t *testing.T) {
 				if c, ok := xp.Controller(s.Get(t, apiserver.Secrets, "infra", "s")); !ok || c.UID != own.GetUID() {
 					t.Errorf("the Secret, which came back without its MR, is controlled by %+v", c)
 				}
-				if u := s.Get(t, apiserver.Buckets, "", "b"); adoption.IsMarked(u) || u.GetAnnotations()[xp.AnnotationPaused] != "false" {
+				if u := s.Get(t, apiserver.Buckets, "", "b"); hold.IsMarked(u) || u.GetAnnotations()[xp.AnnotationPaused] != "false" {
 					t.Errorf("the MR must have its own settings back: %v", u.GetAnnotations())
 				}
 				// The plan of the MR may have the same step.
@@ -175,8 +176,8 @@ func TestAdoptHoldsAnMRWithoutItsInput(t *testing.T) {
 	xptest.Bubble(t, func(t *testing.T) {
 		var mrs []*unstructured.Unstructured
 		for _, name := range []string{"a", "b"} {
-			in := adoption.Input{Namespace: "infra", Name: "password-" + name}
-			mrs = append(mrs, apiserver.Held(xptest.MR(name), adoption.Hold{Reason: adoption.ReasonInput(in), Inputs: []adoption.Input{in}}))
+			in := hold.Input{Namespace: "infra", Name: "password-" + name}
+			mrs = append(mrs, apiserver.Held(xptest.MR(name), hold.Hold{Reason: hold.ReasonInput(in), Inputs: []hold.Input{in}}))
 		}
 		secretOf := func(name string) *unstructured.Unstructured {
 			return xptest.Object("v1", "Secret", "infra", name, xptest.Field("Opaque", "type"), xptest.Field(map[string]any{"p": "eA=="}, "data"))
@@ -188,7 +189,7 @@ func TestAdoptHoldsAnMRWithoutItsInput(t *testing.T) {
 
 			return !l.GetListRestrictions().Fields.Empty(), none, nil // None has Crossplane's type.
 		})
-		w, err := snapshotOf(t.Context(), clusterOf(s), adoption.Unverified, selector, []xp.Ref{xp.RefTo(mrs[0]), xp.RefTo(mrs[1])})
+		w, err := snapshotOf(t.Context(), clusterOf(s), hold.Unverified, selector, []xp.Ref{xp.RefTo(mrs[0]), xp.RefTo(mrs[1])})
 		xptest.Must(t, err)
 		if all := w.All(cluster.KindSecret.GroupKind(), nil); len(all) != 1 || all[0].GetName() != "password-a" || all[0].Object["data"] != nil {
 			t.Errorf("the snapshot must keep only the Secrets that are needed: %v", all)
@@ -196,7 +197,7 @@ func TestAdoptHoldsAnMRWithoutItsInput(t *testing.T) {
 		if lists := s.Requests("list"); len(lists) != 5 || lists[4] != "secrets " {
 			t.Errorf("one list for both Secrets: labelled by the restore, by type, composed, and all; got %v", lists)
 		}
-		if p := adopt(t, s, mrs[1]); p.Done || !p.Blocked || adoption.IsMarked(s.Get(t, apiserver.Buckets, "", "a")) {
+		if p := adopt(t, s, mrs[1]); p.Done || !p.Blocked || hold.IsMarked(s.Get(t, apiserver.Buckets, "", "a")) {
 			t.Errorf("the MR with its Secret must be released, and the one without must wait: %+v", p)
 		}
 		s.Put(apiserver.Secrets, secretOf("password-b"))
@@ -216,9 +217,9 @@ func TestHoldLive(t *testing.T) {
 	changed := xptest.With(xptest.MR("changed", xptest.Reconciled()), xptest.Version("0"))
 	s := apiserver.NewServer(free, busy, changed)
 	var steps []string
-	a := New(clusterOf(s), discardLog()).OnStep(func(c adoption.Change) { steps = append(steps, xp.String(c.Target)+": "+c.Step) })
+	a := New(clusterOf(s), discardLog()).OnStep(func(c hold.Change) { steps = append(steps, xp.String(c.Target)+": "+c.Step) })
 	xptest.Must(t, a.HoldLive(t.Context(), testKey, []*unstructured.Unstructured{s.Get(t, apiserver.Buckets, "", "free"), gone, s.Get(t, apiserver.Buckets, "", "busy"), changed}))
-	xptest.Same(t, []string{"Bucket free: " + adoption.StepHoldLive}, steps, "only what is free is held")
+	xptest.Same(t, []string{"Bucket free: " + hold.StepPause}, steps, "only what is free is held")
 	for name, want := range map[string]bool{"free": true, "busy": false, "changed": false} {
 		if got := xp.IsPaused(s.Get(t, apiserver.Buckets, "", name)); got != want {
 			t.Errorf("Bucket %s is paused: %t", name, got)

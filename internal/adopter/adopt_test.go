@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -124,7 +124,7 @@ func TestAdoptEndsWithItsContext(t *testing.T) {
 		objects, _, xr, _ := apiserver.RestoredTree()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := newFastAdopter(apiserver.NewServer(objects...)).Adopt(ctx, adoption.Unverified, apiserver.Monday, selector, xp.RefTo(xr)); !errors.Is(err, context.Canceled) {
+		if _, err := newFastAdopter(apiserver.NewServer(objects...)).Adopt(ctx, hold.Unverified, apiserver.Monday, selector, xp.RefTo(xr)); !errors.Is(err, context.Canceled) {
 			t.Errorf("got error %v", err)
 		}
 	})
@@ -133,7 +133,7 @@ func TestAdoptEndsWithItsContext(t *testing.T) {
 func TestGiveUp(t *testing.T) {
 	const why = "it took too long"
 	objects, claim, xr, _ := apiserver.RestoredTree()
-	malformed := xptest.XR("x", xptest.Annotated(adoption.AnnotationHold, "?"))
+	malformed := xptest.XR("x", xptest.Annotated(hold.Annotation, "?"))
 	type args struct {
 		reason string
 		change func(s *apiserver.Server)
@@ -157,7 +157,7 @@ func TestGiveUp(t *testing.T) {
 		if tc.change != nil {
 			tc.change(s)
 		}
-		if err := newFastAdopter(s).GiveUp(t.Context(), adoption.Unverified, tc.ref, why); !errors.Is(err, tc.err) {
+		if err := newFastAdopter(s).GiveUp(t.Context(), hold.Unverified, tc.ref, why); !errors.Is(err, tc.err) {
 			t.Fatalf("%s\ngot error %v", tc.reason, err)
 		}
 		told := strings.Join(s.WrittenEvents(), "\n")
@@ -168,7 +168,7 @@ func TestGiveUp(t *testing.T) {
 			return
 		}
 		u := s.Get(t, tc.gvr, tc.ref.Namespace, tc.ref.Name)
-		h, err := adoption.HoldOf(u)
+		h, err := hold.Of(u)
 		if err != nil || (h == nil) != (tc.marked == "") || h != nil && (!strings.HasPrefix(h.Reason, why) || !strings.HasSuffix(h.Reason, tc.marked) || !xp.IsPaused(u)) {
 			t.Errorf("%s\nhold %+v, error %v", tc.reason, h, err)
 		}
@@ -210,7 +210,7 @@ func TestAdoptTellsWhatTheAPIServerRefuses(t *testing.T) {
 func TestAdoptTakesAStepOnce(t *testing.T) {
 	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled())
 	xr := signed(xptest.XR("x", xptest.Refs(bucket)))
-	mark := xptest.Annotated(adoption.AnnotationHold, xp.Annotation(xr, adoption.AnnotationHold))
+	mark := xptest.Annotated(hold.Annotation, xp.Annotation(xr, hold.Annotation))
 	pause := func(u *unstructured.Unstructured) {
 		xptest.Annotated(xp.AnnotationPaused, "true")(u)
 		xptest.SeenPaused()(u)
@@ -231,8 +231,8 @@ func TestAdoptTakesAStepOnce(t *testing.T) {
 		simulateCrossplane(s)
 		s.PrependReactor("list", "xorders", func(clienttesting.Action) (bool, runtime.Object, error) {
 			u := s.Get(t, apiserver.XOrders, "", "x")
-			now := xp.Annotation(u, adoption.AnnotationHold)
-			if now == "" || !tc.released && now != xp.Annotation(xr, adoption.AnnotationHold) {
+			now := xp.Annotation(u, hold.Annotation)
+			if now == "" || !tc.released && now != xp.Annotation(xr, hold.Annotation) {
 				s.Put(apiserver.XOrders, xptest.With(u, tc.back...))
 			}
 
@@ -285,7 +285,7 @@ func TestOperationsForgetOwners(t *testing.T) {
 		for range 2 {
 			_, err := a.cluster.Owner(t.Context(), metav1.OwnerReference{APIVersion: xptest.LegacyVersion, Kind: xptest.LegacyKind, Name: "x"}, "")
 			xptest.Must(t, err)
-			adoptWith(t, a, adoption.Unverified, xr)
+			adoptWith(t, a, hold.Unverified, xr)
 		}
 		if n := s.Count("get", "xorders /x"); n != 2 {
 			t.Errorf("the owner must be read again after a poll; it was read %d times", n)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest/apiserver"
@@ -58,13 +58,13 @@ func TestAdoptNamesWhatIsStuck(t *testing.T) {
 		a := newFastAdopter(s)
 		a.stuckAfter, a.requestAfter = tc.stuck, time.Hour
 		for range 2 {
-			plans, err := a.Adopt(t.Context(), adoption.Unverified, apiserver.Monday, selector, xp.RefTo(xr))
+			plans, err := a.Adopt(t.Context(), hold.Unverified, apiserver.Monday, selector, xp.RefTo(xr))
 			xptest.Must(t, err)
 			if got := waiting(plans[xp.RefTo(child).ID()]); tc.want == "" && strings.Contains(got, "Deployment") || !strings.Contains(got, tc.want) {
 				t.Errorf("%s\nthe plan waits for %q", tc.reason, got)
 			}
 		}
-		if h, err := adoption.HoldOf(s.Get(t, apiserver.XOrders, "", "c")); err != nil || !strings.Contains(h.Reason, tc.want) {
+		if h, err := hold.Of(s.Get(t, apiserver.XOrders, "", "c")); err != nil || !strings.Contains(h.Reason, tc.want) {
 			t.Errorf("%s\nhold %+v, error %v", tc.reason, h, err)
 		}
 		var told []string
@@ -91,7 +91,7 @@ func TestAdoptRequestsListedObjects(t *testing.T) {
 				}
 				a := newFastAdopter(s)
 				a.requestAfter, a.stuckAfter = 0, time.Hour
-				if p := adoptWith(t, a, adoption.Unverified, xr); p.Done {
+				if p := adoptWith(t, a, hold.Unverified, xr); p.Done {
 					t.Errorf("got %+v", p)
 				}
 				asked := 0
@@ -183,7 +183,7 @@ func TestAdoptWaitsForThePlatform(t *testing.T) {
 			t.Errorf("nothing may be released; got %v", patched)
 		}
 		s.FailOn("list", apiserver.Functions.Resource, 1, apiserver.ErrDown)
-		if _, err := newFastAdopter(s).Adopt(t.Context(), adoption.Unverified, apiserver.Monday, selector, xp.RefTo(xr)); err == nil {
+		if _, err := newFastAdopter(s).Adopt(t.Context(), hold.Unverified, apiserver.Monday, selector, xp.RefTo(xr)); err == nil {
 			t.Error("without an answer the plan must fail")
 		}
 	})

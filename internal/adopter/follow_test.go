@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest/apiserver"
@@ -53,7 +53,7 @@ func TestPollsActOnEvents(t *testing.T) {
 		"DeletedObserving": {
 			reason: "Its external resource is left behind, and the XR would compose another.", lists: 1, want: "[DeletedWhileObserved]",
 			happens: func(s *apiserver.Transport) {
-				gone := xptest.With(apiserver.Held(other, adoption.Hold{Observes: true}), xptest.Without("metadata", "annotations", xp.AnnotationPaused), xptest.Deleting())
+				gone := xptest.With(apiserver.Held(other, hold.Hold{Observes: true}), xptest.Without("metadata", "annotations", xp.AnnotationPaused), xptest.Deleting())
 				s.Put(gone)
 				s.Remove(gone)
 				s.Put(ready)
@@ -99,7 +99,7 @@ func TestPollsActOnEvents(t *testing.T) {
 			a.firstWait = time.Minute // The poll ends when it has nothing to wait for.
 		}
 		began := time.Now()
-		p := adoptWith(t, a, adoption.Unverified, xr)
+		p := adoptWith(t, a, hold.Unverified, xr)
 		if took := time.Since(began); took > 10*time.Second {
 			t.Errorf("%s\nthe whole poll waited for one watch, for %s", tc.reason, took)
 		}
@@ -115,7 +115,7 @@ func TestPollsActOnEvents(t *testing.T) {
 		if n := s.TakeRequests()["list xorders"]; n > tc.lists || tc.lists > 1 && n < 2 {
 			t.Errorf("%s\nXRs were listed %d times", tc.reason, n)
 		}
-		if h, err := adoption.HoldOf(s.All(apiserver.XOrders)[0]); err != nil || (h == nil) != tc.done {
+		if h, err := hold.Of(s.All(apiserver.XOrders)[0]); err != nil || (h == nil) != tc.done {
 			t.Errorf("%s\nhold %+v, error %v", tc.reason, h, err)
 		}
 	})
@@ -139,7 +139,7 @@ func TestExpiredWatches(t *testing.T) {
 		s.PrependWatchReactor("*", func(clienttesting.Action) (bool, watch.Interface, error) {
 			return true, nil, apierrors.NewResourceExpired("that was long ago")
 		})
-		o := newObserver(clusterOf(s), adoption.Unverified, selector, nil)
+		o := newObserver(clusterOf(s), hold.Unverified, selector, nil)
 		o.watch(t.Context(), &listing{Collection: cluster.Collection{GroupVersionKind: tc.of}}, tc.vital)
 		synctest.Wait()
 		_, _, known := o.events.drain()
@@ -189,7 +189,7 @@ func TestLongListsAreFollowedAtOnce(t *testing.T) {
 				}
 			}
 		}
-		done(t, adoptWith(t, newAdopter(t, s), adoption.Unverified, first))
+		done(t, adoptWith(t, newAdopter(t, s), hold.Unverified, first))
 		if late.Load() || pages.Load() != tc.pages {
 			t.Errorf("%s\nlate: %t, after %d pages", tc.reason, late.Load(), pages.Load())
 		}
@@ -222,7 +222,7 @@ func TestLostLabels(t *testing.T) {
 			all[0] = x
 		}
 		s.Put(append(apiserver.PlatformOf(x), all...)...)
-		o := newObserver(connect(t, s), adoption.Unverified, selector, []xp.Ref{xp.RefTo(x)})
+		o := newObserver(connect(t, s), hold.Unverified, selector, []xp.Ref{xp.RefTo(x)})
 		xptest.Must(t, o.listNeeded(t.Context()))
 		o.put(tc.lost)
 		in := &listing{Collection: cluster.Collection{GroupVersionKind: tc.lost.GroupVersionKind()}, options: metav1.ListOptions{LabelSelector: selector}}
@@ -247,7 +247,7 @@ func TestPollsReadWhatIsSharedOnce(t *testing.T) {
 		s.Put(append(apiserver.PlatformOf(x), x, y, mine, theirs)...)
 		a := newAdopter(t, s)
 		for _, u := range []*unstructured.Unstructured{x, x, y, y} {
-			if p := adoptWith(t, a, adoption.Unverified, u); !p.Failed.IsZero() {
+			if p := adoptWith(t, a, hold.Unverified, u); !p.Failed.IsZero() {
 				t.Errorf("got %+v", p)
 			}
 		}
@@ -286,7 +286,7 @@ func TestKindsAreListedInParallel(t *testing.T) {
 		}
 		a := newAdopter(t, s)
 		a.firstWait = time.Minute // The poll ends when it has nothing to wait for.
-		done(t, adoptWith(t, a, adoption.Unverified, xr))
+		done(t, adoptWith(t, a, hold.Unverified, xr))
 		if got := s.TakeRequests(); got["list buckets"] != 1 || got["list queues"] != 1 {
 			t.Errorf("each kind must be listed once: %v", got)
 		}

@@ -11,6 +11,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest/apiserver"
@@ -35,14 +36,14 @@ func FuzzAdopt(f *testing.F) {
 		s.Put(apiserver.Buckets, xptest.With(mr, xptest.ControlledBy(xr)))
 		a := newFastAdopter(s)
 		a.patience, a.limit = time.Nanosecond, time.Nanosecond
-		plans, err := a.Adopt(t.Context(), adoption.Unverified, apiserver.Monday, selector, xp.RefTo(u))
+		plans, err := a.Adopt(t.Context(), hold.Unverified, apiserver.Monday, selector, xp.RefTo(u))
 		if err != nil {
 			t.Errorf("a tenant's object stops all adoptions: %v", err)
 		}
 		if _, ok := plans[xp.RefTo(xr).ID()]; len(plans) > 1 && !ok {
 			t.Errorf("the objects of another owner must have no plan: %v", plans)
 		}
-		_ = a.GiveUp(t.Context(), adoption.Unverified, xp.RefTo(u), "it is tested") // A mark that can't be read is an error.
+		_ = a.GiveUp(t.Context(), hold.Unverified, xp.RefTo(u), "it is tested") // A mark that can't be read is an error.
 		for _, action := range s.Actions() {
 			if p, ok := action.(clienttesting.PatchActionImpl); ok && p.GetName() == mr.GetName() && p.GetResource() == apiserver.Buckets {
 				t.Errorf("another owner's composed resource was patched: %s", p.GetPatch())
@@ -70,16 +71,16 @@ func FuzzAdoptForged(f *testing.F) {
 			`{"apiVersion":"v1","kind":"ConfigMap","namespace":"team-a","name":"bystander"},{"apiVersion":"cloud.example.org/v1alpha1","kind":"Bucket","name":"victim"}]}`
 		if replay {
 			held := xptest.With(u, xptest.Without("metadata", "annotations"), xptest.Labelled("velero.io/restore-name", "monday"))
-			if _, err := adoption.Put(held, adoption.Hold{Restore: "velero/monday", Since: "2026-01-02T03:04:05Z"}); err != nil {
+			if _, err := hold.Put(held, hold.Hold{Restore: "velero/monday", Since: "2026-01-02T03:04:05Z"}); err != nil {
 				return // A restore would reject it.
 			}
 			xptest.Must(t, testKey.Sign(held, held.GetNamespace()))
-			mark = xp.Annotation(held, adoption.AnnotationHold)
+			mark = xp.Annotation(held, hold.Annotation)
 			if _, ok := u.Object["status"].(map[string]any); ok {
 				u = xptest.With(u, xptest.SeenPaused()) // It gets as far as possible.
 			}
 		}
-		u = xptest.With(u, xptest.Annotated(adoption.AnnotationHold, mark), xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Labelled("velero.io/restore-name", "monday"))
+		u = xptest.With(u, xptest.Annotated(hold.Annotation, mark), xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Labelled("velero.io/restore-name", "monday"))
 		mr := xptest.MR("victim", xptest.Reconciled())
 		xr := xptest.XR("victim", xptest.Refs(mr))
 		s := apiserver.NewServer(u, signed(xr), apiserver.Restored(xptest.With(mr, xptest.ControlledBy(xr))), apiserver.Restored(xptest.Revision(xptest.RevisionName, xr)),

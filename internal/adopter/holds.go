@@ -14,6 +14,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -44,7 +45,7 @@ func (s *surveyor) needs(held ...xp.Ref) []xp.Ref {
 func (s *surveyor) held() []xp.Ref {
 	var refs []xp.Ref
 	for _, u := range s.objects.All() {
-		if h, err := adoption.HoldOf(u); err == nil && h != nil {
+		if h, err := hold.Of(u); err == nil && h != nil {
 			refs = append(refs, xp.RefTo(u))
 		}
 	}
@@ -71,7 +72,7 @@ func (s *surveyor) plans(ctx context.Context) map[xp.ID]adoption.Plan {
 func (s *surveyor) readRestores(ctx context.Context) (restores map[string]report.Restore, phases map[string]string, unread error) {
 	namespaces, named := map[string]bool{s.scope.Velero: true}, map[string]bool{}
 	for _, r := range s.held() {
-		h, _ := adoption.HoldOf(s.objects.Get(r)) // objects is complete at this point.
+		h, _ := hold.Of(s.objects.Get(r)) // objects is complete at this point.
 		if namespace, name, ok := strings.Cut(h.Restore, "/"); ok && namespace != "" && name != "" {
 			namespaces[namespace], named[h.Restore] = true, true
 		}

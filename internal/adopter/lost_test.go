@@ -13,6 +13,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -55,7 +56,7 @@ func TestAdoptReportsLosses(t *testing.T) {
 		log, hook := logtest.NewNullLogger()
 		a.log = log
 		for range 2 {
-			p := adoptWith(t, a, adoption.Unverified, xr)
+			p := adoptWith(t, a, hold.Unverified, xr)
 			for _, want := range []string{"XOrder x", `"argocd-controller" (Apply, ` + laterAt + ")", "composed: Bucket b-new", "what was restored: Bucket b;"} {
 				if !strings.Contains(p.Failed.String(), want) || p.Done {
 					t.Errorf("the operation must fail and name %s; got %+v", want, p)
@@ -114,11 +115,11 @@ func TestAdoptJudgesRequestedObjects(t *testing.T) {
 		heldXR := apiserver.Restored(xptest.XR("held", xptest.NeverComposed()))
 		s := apiserver.NewServer(append(objects, other, heldXR)...)
 		a := newFastAdopter(s)
-		plans, err := a.Adopt(t.Context(), adoption.Unverified, apiserver.Monday, selector, xp.RefTo(heldXR))
+		plans, err := a.Adopt(t.Context(), hold.Unverified, apiserver.Monday, selector, xp.RefTo(heldXR))
 		if p := plans[xp.RefTo(xr).ID()]; err != nil || !p.Unproven || s.Count("list", "buckets "+selector) > 0 {
 			t.Errorf("the poll must not list composed resources before it needs them: %+v, %v, %v", p, err, s.Requests("list"))
 		}
-		if p := adoptWith(t, a, adoption.Unverified, xr); !p.Lost || p.Unproven {
+		if p := adoptWith(t, a, hold.Unverified, xr); !p.Lost || p.Unproven {
 			t.Errorf("the poll must list the composed resources: %+v", p)
 		}
 		lists := strings.Join(s.Requests("list"), "\n") + "\n"
@@ -136,7 +137,7 @@ func TestAdoptTrustsWhatItHasReleased(t *testing.T) {
 		simulateCrossplane(s)
 		a := newFastAdopter(s)
 		for range 2 {
-			if p := adoptWith(t, a, adoption.Unverified, xr); !p.Done || p.Unproven {
+			if p := adoptWith(t, a, hold.Unverified, xr); !p.Done || p.Unproven {
 				t.Errorf("got %+v", p)
 			}
 		}
@@ -189,8 +190,8 @@ func TestAdoptGoesOnWithoutAMark(t *testing.T) {
 				}
 				simulateCrossplane(s)
 				s.PrependReactor("list", "xorders", func(clienttesting.Action) (bool, runtime.Object, error) {
-					if u := s.Get(t, apiserver.XOrders, "", "x"); xp.HasAnnotation(u, adoption.AnnotationHold) {
-						s.Put(apiserver.XOrders, xptest.With(u, xptest.Without("metadata", "annotations", adoption.AnnotationHold)))
+					if u := s.Get(t, apiserver.XOrders, "", "x"); xp.HasAnnotation(u, hold.Annotation) {
+						s.Put(apiserver.XOrders, xptest.With(u, xptest.Without("metadata", "annotations", hold.Annotation)))
 					}
 
 					return false, nil, nil
@@ -220,7 +221,7 @@ func TestAdoptTakesOffWhatIsLeftOfALoss(t *testing.T) {
 		if p := adopt(t, s, x); p.Done || !strings.Contains(p.Failed.String(), "because another writer had removed its annotation crossplane.io/paused") {
 			t.Errorf("the operation must fail: %+v", p)
 		}
-		if u := s.Get(t, apiserver.XOrders, "", "x"); xp.HasAnnotation(u, adoption.AnnotationHold) {
+		if u := s.Get(t, apiserver.XOrders, "", "x"); xp.HasAnnotation(u, hold.Annotation) {
 			t.Errorf("no part of the hold may be left: %v", u.GetAnnotations())
 		}
 	})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -23,7 +24,7 @@ import (
 // key. Each kind is listed once with the label selector, which selects what a restore created. The
 // whole kind is listed only if a needed object is not among these because it existed before the
 // restore. The Snapshot records composed kinds that can't be read; it fails for any other.
-func snapshotOf(ctx context.Context, c *cluster.Cluster, key adoption.Key, selector string, refs []xp.Ref) (*adoption.Snapshot, error) {
+func snapshotOf(ctx context.Context, c *cluster.Cluster, key hold.Key, selector string, refs []xp.Ref) (*adoption.Snapshot, error) {
 	o := newObserver(c, key, selector, refs)
 
 	return o.snapshot, o.listNeeded(ctx)
@@ -31,7 +32,7 @@ func snapshotOf(ctx context.Context, c *cluster.Cluster, key adoption.Key, selec
 
 type observer struct {
 	cluster  *cluster.Cluster
-	key      adoption.Key
+	key      hold.Key
 	selector string
 	// requester is the Restore whose operations are polled; the zero value if there is none.
 	requester adoption.Requester
@@ -69,7 +70,7 @@ type observer struct {
 }
 
 // newObserver returns an observer of what refs name and of what belongs to it.
-func newObserver(c *cluster.Cluster, key adoption.Key, selector string, refs []xp.Ref) *observer {
+func newObserver(c *cluster.Cluster, key hold.Key, selector string, refs []xp.Ref) *observer {
 	o := &observer{
 		cluster: c, key: key, selector: selector, refs: refs, snapshot: adoption.NewSnapshot(key), labelled: map[cluster.Collection]bool{},
 		whole: map[cluster.Collection]bool{}, unread: map[schema.GroupVersionKind]error{}, unanswered: map[schema.GroupVersion]error{}, events: newEventQueue(),

@@ -18,6 +18,7 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -27,7 +28,7 @@ import (
 // observe observes with a new process.
 func observe(t *testing.T, s *apiserver.Server, of ...*unstructured.Unstructured) *adoption.Snapshot {
 	t.Helper()
-	w, err := snapshotOf(t.Context(), clusterOf(s), adoption.Unverified, selector, apiserver.RefsOf(of))
+	w, err := snapshotOf(t.Context(), clusterOf(s), hold.Unverified, selector, apiserver.RefsOf(of))
 	xptest.Must(t, err)
 
 	return w
@@ -128,7 +129,7 @@ func TestObserveOutlastsFailures(t *testing.T) {
 			t.Error("a poll that observes nothing would find no holds")
 		}
 		s.FailOn("*", "*", 1<<20, down)
-		if _, err := snapshotOf(t.Context(), clusterOf(s), adoption.Unverified, selector, apiserver.RefsOf([]*unstructured.Unstructured{xr})); !errors.Is(err, down) {
+		if _, err := snapshotOf(t.Context(), clusterOf(s), hold.Unverified, selector, apiserver.RefsOf([]*unstructured.Unstructured{xr})); !errors.Is(err, down) {
 			t.Errorf("a server that is down is an error; got %v", err)
 		}
 	})
@@ -205,7 +206,7 @@ func TestObserveListsInNamespaces(t *testing.T) {
 func TestObserveFindsWhatIsNamedInAnotherVersion(t *testing.T) {
 	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled())
 	old := xptest.With(bucket, xptest.Field("cloud.example.org/v1alpha0", "apiVersion"))
-	xr := apiserver.Held(xptest.XR("x", xptest.Refs(old, xptest.Object("cloud.example.org/v1alpha0", "Gone", "", "g"))), adoption.Hold{})
+	xr := apiserver.Held(xptest.XR("x", xptest.Refs(old, xptest.Object("cloud.example.org/v1alpha0", "Gone", "", "g"))), hold.Hold{})
 	for _, u := range []*unstructured.Unstructured{bucket, apiserver.Restored(bucket)} {
 		s := apiserver.NewServer(xptest.With(xr, xptest.SeenPaused()), u, apiserver.Restored(xptest.Revision(xptest.RevisionName, xr)))
 		w := observe(t, s, xr)
@@ -266,7 +267,7 @@ func TestObserveWhatCannotBeRead(t *testing.T) {
 		if tc.asked != nil {
 			objects = append(objects, tc.asked)
 		}
-		w, err := snapshotOf(t.Context(), clusterOf(s), adoption.Unverified, selector, apiserver.RefsOf(objects))
+		w, err := snapshotOf(t.Context(), clusterOf(s), hold.Unverified, selector, apiserver.RefsOf(objects))
 		if tc.wants == "" {
 			if !errors.Is(err, tc.with) {
 				t.Errorf("%s\ngot error %v", tc.reason, err)
@@ -315,7 +316,7 @@ func TestObserveDiscoversOnce(t *testing.T) {
 		mine := apiserver.Restored(xptest.XR("x", xptest.Refs(listed...)))
 		s := apiserver.NewServer(theirs, mine, apiserver.Restored(bucket), apiserver.Restored(xptest.Revision(xptest.RevisionName, mine))).Serve(down.String())
 		s.Undiscoverable = map[string]error{down.String(): apierrors.NewServiceUnavailable("its server is down")}
-		w, err := snapshotOf(t.Context(), of(s), adoption.Unverified, selector, []xp.Ref{xp.RefTo(theirs), xp.RefTo(mine)})
+		w, err := snapshotOf(t.Context(), of(s), hold.Unverified, selector, []xp.Ref{xp.RefTo(theirs), xp.RefTo(mine)})
 		xptest.Must(t, err)
 		// The fourth list is of all Buckets: refs with unknown versions are looked for in the
 		// served one.
@@ -352,7 +353,7 @@ func TestObserveFindsKindsThatHaveCome(t *testing.T) {
 	delete(s.Kinds, xptest.ManagedVersion)
 	c := clusterOf(s)
 	for _, there := range []bool{false, true} {
-		w, err := snapshotOf(t.Context(), c, adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)})
+		w, err := snapshotOf(t.Context(), c, hold.Unverified, selector, []xp.Ref{xp.RefTo(xr)})
 		if err != nil || (w.Get(xp.RefTo(bucket)) != nil) != there {
 			t.Errorf("the provider is installed: %v; got %v, %v", there, w.Get(xp.RefTo(bucket)), err)
 		}

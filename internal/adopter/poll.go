@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -181,7 +182,7 @@ func summary(plans map[xp.ID]adoption.Plan) string {
 
 // A task is one step of the Plan for the object that ref names.
 type task struct {
-	adoption.Change
+	hold.Change
 
 	ref xp.Ref
 	// reportsRelease is set if the release of the target gets a notice, and notice is the notice to
@@ -195,7 +196,7 @@ type task struct {
 }
 
 // plan sets the task's change. It keeps only the identity of the target: there may be thousands.
-func (t *task) plan(change adoption.Change) {
+func (t *task) plan(change hold.Change) {
 	t.reportsRelease = reportsRelease(change.Target)
 	change.Configuration, _ = change.Applied()
 	change.Target = identityOf(change.Target)
@@ -270,7 +271,7 @@ func (p *poll) plan(w *adoption.Snapshot, refs []xp.Ref) (plans map[xp.ID]adopti
 			tasks = append(tasks, t)
 		}
 		if plan.Patch != nil || len(plan.Also) > 0 {
-			plan.Change, plan.Also = adoption.Change{Patch: map[string]any{}, Step: plan.Step}, nil // The tasks have the changes.
+			plan.Change, plan.Also = hold.Change{Patch: map[string]any{}, Step: plan.Step}, nil // The tasks have the changes.
 		}
 		plans[id] = plan
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -43,7 +44,7 @@ func TestPollsWithoutChanges(t *testing.T) {
 			}
 			for n := range 3 {
 				s.TakeRequests()
-				adoptWith(t, newAdopter(t, s), adoption.Unverified, first)
+				adoptWith(t, newAdopter(t, s), hold.Unverified, first)
 				most, writes := apiserver.CountRequests(s.TakeRequests())
 				// The first poll writes two Events and a mark for each held object.
 				if n > 0 && (writes > tc.writes || most > 2) || n == 0 && writes > 3*xrs+tc.writes {
@@ -62,7 +63,7 @@ func TestAdoptionsCostTheSameForEach(t *testing.T) {
 			s := apiserver.NewTransport()
 			s.Controllers = reconcileAtOnce
 			first := s.PutHeldXRs(xrs, time.Now())
-			plans, err := newAdopter(t, s).Adopt(t.Context(), adoption.Unverified, apiserver.Monday, selector, xp.RefTo(first))
+			plans, err := newAdopter(t, s).Adopt(t.Context(), hold.Unverified, apiserver.Monday, selector, xp.RefTo(first))
 			xptest.Must(t, err)
 			for id, p := range plans {
 				if !p.Done || p.Adopted != apiserver.ComposedEach {
@@ -88,9 +89,9 @@ func TestPollsWriteNothingDuringReconciles(t *testing.T) {
 		for poll, want := range []int{xrs, 0} {
 			a := newAdopter(t, s)
 			a.patience = time.Second
-			adoptWith(t, a, adoption.Unverified, first)
+			adoptWith(t, a, hold.Unverified, first)
 			for _, u := range s.All(apiserver.XOrders) {
-				if h, err := adoption.HoldOf(u); err != nil || h == nil || h.Unpaused == "" {
+				if h, err := hold.Of(u); err != nil || h == nil || h.Unpaused == "" {
 					t.Fatalf("%s was not unpaused: %+v, %v", u.GetName(), h, err)
 				}
 			}
@@ -115,7 +116,7 @@ func TestPollsRequestAll(t *testing.T) {
 		first := s.PutHeldXRs(3*maxRequests, time.Now().Add(-time.Minute))
 		a := newAdopter(t, s)
 		a.firstWait = time.Second
-		adoptWith(t, a, adoption.Unverified, first)
+		adoptWith(t, a, hold.Unverified, first)
 		for _, u := range s.All(apiserver.XOrders) {
 			if xp.IsPaused(u) {
 				t.Errorf("%s is still paused", u.GetName())
@@ -128,7 +129,7 @@ func TestPollsRequestAll(t *testing.T) {
 // is still right.
 func TestPollsPlanChangedObjectsAgain(t *testing.T) {
 	released := func(u *unstructured.Unstructured) {
-		xptest.Without("metadata", "annotations", adoption.AnnotationHold)(u)
+		xptest.Without("metadata", "annotations", hold.Annotation)(u)
 		xptest.Without("metadata", "annotations", xp.AnnotationPaused)(u)
 	}
 	type args struct {
@@ -154,7 +155,7 @@ func TestPollsPlanChangedObjectsAgain(t *testing.T) {
 		}
 		a := newAdopter(t, s)
 		a.limit = time.Nanosecond // It is one pass.
-		adoptWith(t, a, adoption.Unverified, first)
+		adoptWith(t, a, hold.Unverified, first)
 		if unpaused := !xp.IsPaused(s.All(apiserver.XOrders)[0]); unpaused != tc.want {
 			t.Errorf("%s\nunpaused: %v", tc.reason, unpaused)
 		}
@@ -228,9 +229,9 @@ func TestTemporary(t *testing.T) {
 
 // An adopted object may be gone, and is not planned for again. One that is not adopted is.
 func TestPlan(t *testing.T) {
-	for name, plan := range map[string]adoption.Plan{"adopted": {Done: true}, "moving": {Change: adoption.Change{Patch: map[string]any{}}}} {
+	for name, plan := range map[string]adoption.Plan{"adopted": {Done: true}, "moving": {Change: hold.Change{Patch: map[string]any{}}}} {
 		r := xp.RefTo(xptest.XR(name))
-		plans, tasks := pollOf(map[xp.ID]adoption.Plan{r.ID(): plan}).plan(adoption.NewSnapshot(adoption.Unverified), []xp.Ref{r})
+		plans, tasks := pollOf(map[xp.ID]adoption.Plan{r.ID(): plan}).plan(adoption.NewSnapshot(hold.Unverified), []xp.Ref{r})
 		if now := plans[r.ID()]; now.Done != plan.Done || now.Failed.IsZero() != plan.Done || len(tasks) > 0 {
 			t.Errorf("%s: got %+v, and tasks %v", name, now, tasks)
 		}

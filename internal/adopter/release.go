@@ -12,13 +12,14 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 // HoldLive holds live objects, some at a time. It reads an object again that another writer has
 // changed meanwhile.
-func (a *Adopter) HoldLive(ctx context.Context, key adoption.Key, objects []*unstructured.Unstructured) error {
+func (a *Adopter) HoldLive(ctx context.Context, key hold.Key, objects []*unstructured.Unstructured) error {
 	errs := make([]error, len(objects))
 	a.inParallel(len(objects), func(n int) {
 		change, _ := key.HoldLive(objects[n], a.cluster.ServerNow())
@@ -40,7 +41,7 @@ func (a *Adopter) HoldLive(ctx context.Context, key adoption.Key, objects []*uns
 
 // ConsentAll records that a user wants objects adopted that are held until then. It ignores other
 // objects. After an error it asks for no more of them, and returns it.
-func (a *Adopter) ConsentAll(ctx context.Context, key adoption.Key, objects []*unstructured.Unstructured) error {
+func (a *Adopter) ConsentAll(ctx context.Context, key hold.Key, objects []*unstructured.Unstructured) error {
 	var failed atomic.Bool
 	errs := make([]error, len(objects))
 	a.inParallel(len(objects), func(n int) {
@@ -55,7 +56,7 @@ func (a *Adopter) ConsentAll(ctx context.Context, key adoption.Key, objects []*u
 
 // Consent records that a user wants an object adopted that is held until then. It ignores other
 // objects.
-func (a *Adopter) Consent(ctx context.Context, key adoption.Key, u *unstructured.Unstructured) error {
+func (a *Adopter) Consent(ctx context.Context, key hold.Key, u *unstructured.Unstructured) error {
 	_, err := a.cluster.PatchSeen(ctx, u, key.Consent)
 	if cluster.IsUnserved(err) {
 		return nil // It is gone; the caller's next request finds that out.
@@ -65,14 +66,14 @@ func (a *Adopter) Consent(ctx context.Context, key adoption.Key, u *unstructured
 	}
 	if h, err := key.HoldOf(u); err == nil && h != nil {
 		step, _ := h.AwaitsConsent()
-		a.noteStep(adoption.Change{Target: u, Step: step})
+		a.noteStep(hold.Change{Target: u, Step: step})
 	}
 
 	return nil
 }
 
 // AssessForce returns the risks of releasing what refs name by force. It changes nothing.
-func (a *Adopter) AssessForce(ctx context.Context, key adoption.Key, selector string, refs []xp.Ref) (map[xp.ID]adoption.ForceAssessment, error) {
+func (a *Adopter) AssessForce(ctx context.Context, key hold.Key, selector string, refs []xp.Ref) (map[xp.ID]adoption.ForceAssessment, error) {
 	snapshot, err := snapshotOf(ctx, a.cluster, key, selector, refs)
 	if err != nil {
 		return nil, err
@@ -96,7 +97,7 @@ func (a *Adopter) Force(ctx context.Context, f adoption.ForceAssessment) error {
 	}
 	// The mark of an object that has its own settings back is removed.
 	after, err = a.cluster.ChangeSeen(ctx, after, func(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-		change, left := adoption.Finish(u)
+		change, left := hold.Finish(u)
 		if !left {
 			return u, nil
 		}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -54,7 +55,7 @@ func (o *observer) later(r xp.Ref) (adoption.Notice, bool) {
 // reportOne writes one notice. It returns the new object, nil if the notice has no patch.
 func (a *Adopter) reportOne(ctx context.Context, n adoption.Notice) (after *unstructured.Unstructured, err error) {
 	if n.Patch != nil {
-		if after, err = a.cluster.ApplyChange(ctx, adoption.Change{Target: n.Target, Patch: n.Patch, Configuration: n.Configuration}); err != nil {
+		if after, err = a.cluster.ApplyChange(ctx, hold.Change{Target: n.Target, Patch: n.Patch, Configuration: n.Configuration}); err != nil {
 			return nil, err
 		}
 	}
@@ -87,14 +88,14 @@ func reportsRelease(u *unstructured.Unstructured) bool {
 	if xp.IsManaged(u) || xp.IsSchedule(u) {
 		return false
 	}
-	h, err := adoption.HoldOf(u)
+	h, err := hold.Of(u)
 
 	return err == nil && h != nil
 }
 
 // releaseNotice returns the notice that an object was released; ok is false if it is still held.
 func releaseNotice(after *unstructured.Unstructured, why string) (n adoption.Notice, ok bool) {
-	h, err := adoption.HoldOf(after)
+	h, err := hold.Of(after)
 
 	return adoption.Notice{Target: identityOf(after), Event: adoption.EventReleased, Message: why}, err == nil && h == nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest/apiserver"
@@ -65,16 +66,16 @@ func TestAdoptReportsWithinTimeout(t *testing.T) {
 		s := apiserver.NewTransport()
 		s.Put(apiserver.PlatformOf(xptest.XR("x"))...)
 		for n := range xrs {
-			hold := adoption.Hold{Since: apiserver.StartAt}
+			mark := hold.Hold{Since: apiserver.StartAt}
 			if n >= xrs-bad {
-				hold.Clone = "XOrder y"
+				mark.Clone = "XOrder y"
 			}
-			s.Put(apiserver.Held(xptest.XR(fmt.Sprintf("x%02d", n), xptest.Refs(xptest.MR("gone")), apiserver.Created(apiserver.StartAt)), hold))
+			s.Put(apiserver.Held(xptest.XR(fmt.Sprintf("x%02d", n), xptest.Refs(xptest.MR("gone")), apiserver.Created(apiserver.StartAt)), mark))
 		}
 		poll := func(telling time.Duration) map[string]int {
 			a := newAdopter(t, s)
 			a.reportTimeout, a.writes = telling, 1
-			adoptWith(t, a, adoption.Unverified, xptest.XR("x00"))
+			adoptWith(t, a, hold.Unverified, xptest.XR("x00"))
 			told := map[string]int{}
 			for _, e := range s.All(apiserver.Events) {
 				told[text(e, "reason")]++
@@ -148,7 +149,7 @@ func TestEventsAfterWrites(t *testing.T) {
 		"Unchanged": {reason: "A write without a change sends no notice, so the snapshot must not wait for one.", written: "5", batches: []string{"6"}, want: []string{"6"}},
 		"Between":   {reason: "A version after the written one is new, even in the same batch.", written: "8", batches: []string{"7 8 9"}, want: []string{"9"}},
 	}, func(t *testing.T, tc args) {
-		o := newObserver(nil, adoption.Unverified, selector, nil)
+		o := newObserver(nil, hold.Unverified, selector, nil)
 		in := &listing{Collection: cluster.Collection{GroupVersionKind: versioned("x", "").GroupVersionKind()}}
 		o.put(versioned("x", "5"))
 		version := func() string { return o.snapshot.Get(xp.RefTo(versioned("x", ""))).GetResourceVersion() }
@@ -205,7 +206,7 @@ func TestRelisted(t *testing.T) {
 	gone, there, later := versioned("gone", "1"), versioned("there", "1"), versioned("later", "9")
 	elsewhere := xptest.With(versioned("elsewhere", "1"), xptest.Without("metadata", "labels"))
 	in := &listing{Collection: cluster.Collection{GroupVersionKind: gone.GroupVersionKind()}, options: metav1.ListOptions{LabelSelector: selector}}
-	o := newObserver(nil, adoption.Unverified, selector, nil)
+	o := newObserver(nil, hold.Unverified, selector, nil)
 	for _, u := range []*unstructured.Unstructured{apiserver.Restored(gone), apiserver.Restored(there), elsewhere} {
 		o.put(u)
 	}

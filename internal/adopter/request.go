@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -77,10 +78,10 @@ func (a *Adopter) isDue(age time.Duration) bool {
 func (a *Adopter) requestReconcile(ctx context.Context, u *unstructured.Unstructured, now time.Time) *unstructured.Unstructured {
 	log := a.log.WithField("object", xp.String(u))
 	asked, err := a.cluster.PatchSeen(ctx, u, func(u *unstructured.Unstructured) (map[string]any, bool) {
-		return adoption.RequestReconcile(u, now), true
+		return hold.RequestReconcile(u, now), true
 	})
 	if err == nil {
-		asked, err = a.cluster.PatchSeen(ctx, asked, adoption.ClearReconcileRequest)
+		asked, err = a.cluster.PatchSeen(ctx, asked, hold.ClearReconcileRequest)
 	}
 	if err != nil {
 		log.WithError(err).Warn("Cannot request a reconcile")

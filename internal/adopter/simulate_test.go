@@ -15,6 +15,7 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -30,7 +31,7 @@ const (
 )
 
 // testKey signs marks.
-var testKey = adoption.Key(strings.Repeat("k", adoption.KeySize))
+var testKey = hold.Key(strings.Repeat("k", hold.KeySize))
 
 // newFastAdopter returns an Adopter that ends a poll soon after the last change.
 func newFastAdopter(s *apiserver.Server) *Adopter {
@@ -44,10 +45,10 @@ func newFastAdopter(s *apiserver.Server) *Adopter {
 func adopt(t *testing.T, s *apiserver.Server, u *unstructured.Unstructured) adoption.Plan {
 	t.Helper()
 
-	return adoptWith(t, newFastAdopter(s), adoption.Unverified, u)
+	return adoptWith(t, newFastAdopter(s), hold.Unverified, u)
 }
 
-func adoptWith(t *testing.T, a *Adopter, key adoption.Key, u *unstructured.Unstructured) adoption.Plan {
+func adoptWith(t *testing.T, a *Adopter, key hold.Key, u *unstructured.Unstructured) adoption.Plan {
 	t.Helper()
 	plans, err := a.Adopt(t.Context(), key, apiserver.Monday, selector, xp.RefTo(u))
 	xptest.Must(t, err)

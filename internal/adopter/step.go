@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -43,7 +44,7 @@ func inParallel(n, limit int, do func(n int)) {
 }
 
 // noteStep passes a step that was taken to the function of OnStep.
-func (a *Adopter) noteStep(change adoption.Change) {
+func (a *Adopter) noteStep(change hold.Change) {
 	a.onStepMu.Lock()
 	defer a.onStepMu.Unlock()
 	a.onStep(change)
@@ -82,7 +83,7 @@ func (a *Adopter) step(ctx context.Context, o *observer, t *task) {
 	case released && t.reportsRelease:
 		t.notice = &n
 	}
-	t.Change = adoption.Change{} // Release the memory: there may be thousands.
+	t.Change = hold.Change{} // Release the memory: there may be thousands.
 	o.putWritten(after)
 }
 
@@ -95,7 +96,7 @@ type takenStep struct {
 // stepRelease is the step that removes a hold, whatever the text of the step is.
 const stepRelease = "lift"
 
-func stepOf(change adoption.Change) takenStep {
+func stepOf(change hold.Change) takenStep {
 	s := takenStep{uid: change.Target.GetUID(), step: change.Step}
 	if change.Lifts() {
 		s.step = stepRelease
@@ -116,16 +117,16 @@ func (a *Adopter) hasTaken(uid types.UID, step string) bool {
 // the plan; any other step waits for the next poll.
 func (p *poll) dropTaken(plan adoption.Plan) adoption.Plan {
 	all := append(slices.Clone(plan.Also), plan.Change)
-	plan.Also, plan.Change = nil, adoption.Change{}
+	plan.Also, plan.Change = nil, hold.Change{}
 	for n, c := range all {
 		if c.Patch == nil {
 			continue
 		}
 		target, uid := xp.RefTo(c.Target), c.Target.GetUID()
 		switch {
-		case p.hasTaken(uid, stepRelease) && xp.HasAnnotation(c.Target, adoption.AnnotationHold):
+		case p.hasTaken(uid, stepRelease) && xp.HasAnnotation(c.Target, hold.Annotation):
 			plan.Failed = reason.HoldAddedAgain.Messagef("%s: it was released, and another writer has put its hold on again. Find out who writes the annotation %s "+
-				"(kubectl get --show-managed-fields), stop that writer, then run: %s", target, adoption.AnnotationHold, xp.ReleaseCommand(target))
+				"(kubectl get --show-managed-fields), stop that writer, then run: %s", target, hold.Annotation, xp.ReleaseCommand(target))
 		case p.hasTaken(uid, stepOf(c).step):
 			plan.Waiting = append(slices.Clone(plan.Waiting), reason.ChangeUndone.Messagef("%s: another writer has undone a change (%s). Find out who writes it "+
 				"(kubectl get --show-managed-fields), and stop that writer", target, c.Step))

@@ -19,6 +19,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -69,7 +70,7 @@ func ReadSurvey(ctx context.Context, c *cluster.Cluster, scope Scope) (*Survey, 
 		return nil, err
 	}
 	s := &surveyor{
-		cluster: c, scope: scope, objects: diagnosis.NewObjects(), snapshot: adoption.NewSnapshot(adoption.Unverified), extents: map[schema.GroupKind]extent{},
+		cluster: c, scope: scope, objects: diagnosis.NewObjects(), snapshot: adoption.NewSnapshot(hold.Unverified), extents: map[schema.GroupKind]extent{},
 		categories: map[string]map[schema.GroupKind]bool{},
 	}
 	s.objects.Limit(scope.Namespace)

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -41,11 +41,11 @@ func NewTarget(c *cluster.Cluster) *Target {
 }
 
 // TakeOver gives the live XR or claim that r names the composed resources of the backup's item, and
-// holds it, if adoption.CanTakeOver. The labels are those that Velero writes on what it creates. It
+// holds it, if hold.CanTakeOver. The labels are those that Velero writes on what it creates. It
 // returns the new object as Owner does. It returns nil, and undoes its change, if the object can't
 // be taken over, or if Crossplane was composing other resources for it at that moment.
 func (t *Target) TakeOver(
-	ctx context.Context, key adoption.Key, item *unstructured.Unstructured, r xp.Ref, of adoption.Hold, labels map[string]string,
+	ctx context.Context, key hold.Key, item *unstructured.Unstructured, r xp.Ref, of hold.Hold, labels map[string]string,
 ) (*unstructured.Unstructured, error) {
 	var after *unstructured.Unstructured
 	err := t.ChangeNow(ctx, r, func(u *unstructured.Unstructured) error {
@@ -54,7 +54,7 @@ func (t *Target) TakeOver(
 
 			return nil
 		}
-		if !adoption.CanTakeOver(u) {
+		if !hold.CanTakeOver(u) {
 			return nil
 		}
 		change, err := key.TakeOver(u, item, of, labels)
@@ -74,7 +74,7 @@ func (t *Target) TakeOver(
 	switch being, whole := key.IsBeingTakenOver(after, item); {
 	case being && whole:
 		// The fields taken from the backup get the field managers that they had there.
-		_, err := t.PatchSeen(ctx, after, func(u *unstructured.Unstructured) (map[string]any, bool) { return adoption.ReturnInherited(u, item) })
+		_, err := t.PatchSeen(ctx, after, func(u *unstructured.Unstructured) (map[string]any, bool) { return hold.ReturnInherited(u, item) })
 		if cluster.IgnoreUnserved(err) != nil {
 			return nil, err
 		}
@@ -113,7 +113,7 @@ func (t *Target) awaitPause(ctx context.Context, u *unstructured.Unstructured, r
 		}
 		u = now // nil if it is gone.
 
-		return u == nil || adoption.IsSeenPaused(u) || !xp.IsPaused(u), nil
+		return u == nil || hold.IsSeenPaused(u) || !xp.IsPaused(u), nil
 	})
 	if errors.Is(err, errSilent) {
 		t.mu.Lock()
@@ -131,7 +131,7 @@ func (t *Target) awaitPause(ctx context.Context, u *unstructured.Unstructured, r
 
 // ReturnStatus writes the status fields that the object named by r is held for and lacks. It does
 // nothing to an object that does not exist, has no mark signed with the key, or was released.
-func (t *Target) ReturnStatus(ctx context.Context, key adoption.Key, r xp.Ref, status map[string]any) error {
+func (t *Target) ReturnStatus(ctx context.Context, key hold.Key, r xp.Ref, status map[string]any) error {
 	return t.ChangeNow(ctx, r, func(u *unstructured.Unstructured) error {
 		h, err := key.HoldOf(u)
 		if err != nil || h == nil || h.Clone != "" || h.Unpaused != "" || !xp.IsPaused(u) {
@@ -145,7 +145,7 @@ func (t *Target) ReturnStatus(ctx context.Context, key adoption.Key, r xp.Ref, s
 		if err != nil {
 			return err
 		}
-		if p, ok := adoption.ReturnedStatus(u, after, fields); ok {
+		if p, ok := hold.ReturnedStatus(u, after, fields); ok {
 			_, err = t.Patch(ctx, after, p)
 		}
 
@@ -163,7 +163,7 @@ func (t *Target) ReturnManagers(ctx context.Context, item *unstructured.Unstruct
 	}
 
 	return t.ChangeNow(ctx, r, func(u *unstructured.Unstructured) error {
-		p, ok := adoption.ReturnManagers(u, item)
+		p, ok := hold.ReturnManagers(u, item)
 		if !ok {
 			return nil
 		}

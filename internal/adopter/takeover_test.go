@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest/apiserver"
@@ -51,14 +51,14 @@ func TestTakeOver(t *testing.T) {
 		})
 		c := NewTarget(clusterOf(s))
 		c.silence[backup.GroupVersionKind().GroupKind()] = tc.waited
-		u, err := c.TakeOver(t.Context(), adoption.Unverified, backup, xp.RefTo(backup), adoption.Hold{Restore: "velero/monday"}, nil)
+		u, err := c.TakeOver(t.Context(), hold.Unverified, backup, xp.RefTo(backup), hold.Hold{Restore: "velero/monday"}, nil)
 		if err != nil || (u != nil) != tc.taken {
 			t.Fatalf("%s\ngot %v, %v", tc.reason, u, err)
 		}
 		if tc.live == nil {
 			return
 		}
-		if now := s.Get(t, apiserver.XOrders, "", "x"); xp.HasAnnotation(now, adoption.AnnotationHold) != tc.taken || xp.IsPaused(now) != tc.taken {
+		if now := s.Get(t, apiserver.XOrders, "", "x"); xp.HasAnnotation(now, hold.Annotation) != tc.taken || xp.IsPaused(now) != tc.taken {
 			t.Errorf("%s\ngot %v", tc.reason, now.GetAnnotations())
 		}
 	})
@@ -77,7 +77,7 @@ func TestTakeOverSilent(t *testing.T) {
 			backup := xptest.XR(fmt.Sprint("x", n), xptest.Refs(xptest.MR("b")))
 			s.Put(apiserver.XOrders, xptest.With(backup, xptest.Without("spec", "resourceRefs")))
 			began := time.Now()
-			if u, err := c.TakeOver(t.Context(), adoption.Unverified, backup, xp.RefTo(backup), adoption.Hold{Restore: "velero/monday"}, nil); err != nil || u == nil {
+			if u, err := c.TakeOver(t.Context(), hold.Unverified, backup, xp.RefTo(backup), hold.Hold{Restore: "velero/monday"}, nil); err != nil || u == nil {
 				t.Fatalf("got %v, %v", u, err)
 			}
 			waits = append(waits, time.Since(began).Round(time.Second))
@@ -91,10 +91,10 @@ func TestTakeOverSilent(t *testing.T) {
 func TestReturnStatus(t *testing.T) {
 	ready := map[string]any{"type": "Ready", "status": "True"}
 	status := map[string]any{"address": "10.0.0.1", "size": "big", "conditions": []any{ready, map[string]any{"type": "Synced", "status": "True"}}}
-	held := func(of adoption.Hold, o ...xptest.Option) *unstructured.Unstructured {
+	held := func(of hold.Hold, o ...xptest.Option) *unstructured.Unstructured {
 		return xptest.With(apiserver.Held(xptest.XR("x"), of), o...)
 	}
-	both := adoption.Hold{Status: []string{"address", "size"}}
+	both := hold.Hold{Status: []string{"address", "size"}}
 	said, _, _ := unstructured.NestedSlice(xptest.XR("x", xptest.SeenPaused()).Object, "status", "conditions")
 	address := xptest.Field("10.0.0.2", "status", "address")
 	type args struct {
@@ -112,18 +112,18 @@ func TestReturnStatus(t *testing.T) {
 		"Part":  {reason: "A field that is live stays as it is.", live: held(both, address), want: map[string]any{"address": "10.0.0.2", "size": "big"}},
 		"Races": {reason: "A status that a controller has written meanwhile stays.", live: held(both), meanwhile: address, want: map[string]any{"address": "10.0.0.2", "size": "big"}},
 		"Conditions": {
-			reason: "The controller has reported the pause, and will not report more.", live: held(adoption.Hold{Status: []string{"conditions"}}, xptest.SeenPaused()),
+			reason: "The controller has reported the pause, and will not report more.", live: held(hold.Hold{Status: []string{"conditions"}}, xptest.SeenPaused()),
 			want: map[string]any{"conditions": append(slices.Clone(said), any(ready))},
 		},
-		"NotAsked": {reason: "The hold lists no status fields.", live: held(adoption.Hold{})},
+		"NotAsked": {reason: "The hold lists no status fields.", live: held(hold.Hold{})},
 		"NotHeld":  {reason: "The controller of an object without a hold writes its status.", live: xptest.XR("x")},
 		"LetGoOn":  {reason: "The controller of a held object that goes on writes its status.", live: held(both, xptest.Without("metadata", "annotations", xp.AnnotationPaused))},
 		"PausedAgain": {
 			reason: "A later pause of a user does not change that.", live: held(both,
-				xptest.Annotated(adoption.AnnotationHold, `{"restore":"velero/monday","status":["address","size"],"unpaused":"2026-01-02T12:00:00Z"}`)),
+				xptest.Annotated(hold.Annotation, `{"restore":"velero/monday","status":["address","size"],"unpaused":"2026-01-02T12:00:00Z"}`)),
 		},
-		"Copy":       {reason: "A user decides about a copy.", live: held(adoption.Hold{Clone: "XOrder y", Status: both.Status})},
-		"Unreadable": {reason: "A malformed mark lists no known fields.", live: xptest.XR("x", xptest.Annotated(adoption.AnnotationHold, "?"))},
+		"Copy":       {reason: "A user decides about a copy.", live: held(hold.Hold{Clone: "XOrder y", Status: both.Status})},
+		"Unreadable": {reason: "A malformed mark lists no known fields.", live: xptest.XR("x", xptest.Annotated(hold.Annotation, "?"))},
 		"Gone":       {reason: "The object was deleted meanwhile."},
 	}, func(t *testing.T, tc args) {
 		s := apiserver.NewServer()
@@ -133,7 +133,7 @@ func TestReturnStatus(t *testing.T) {
 		if tc.meanwhile != nil {
 			s.Before("patch", 1, func() { s.Put(apiserver.XOrders, xptest.With(s.Get(t, apiserver.XOrders, "", "x"), tc.meanwhile)) })
 		}
-		xptest.Must(t, NewTarget(clusterOf(s)).ReturnStatus(t.Context(), adoption.Unverified, xp.RefTo(xptest.XR("x")), status))
+		xptest.Must(t, NewTarget(clusterOf(s)).ReturnStatus(t.Context(), hold.Unverified, xp.RefTo(xptest.XR("x")), status))
 		if tc.live == nil {
 			return
 		}

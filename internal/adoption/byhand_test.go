@@ -6,16 +6,16 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
 // heldForManual returns u with manual release, after its controller has reported the pause.
 func heldForManual(u *unstructured.Unstructured) *unstructured.Unstructured {
-	return heldFor(u, Hold{ByHand: true}, xptest.SeenPaused())
+	return heldFor(u, hold.Hold{ByHand: true}, xptest.SeenPaused())
 }
 
 // With manual release an object gets as far as it can, and is not released.
@@ -31,7 +31,7 @@ func TestNextOfManualRelease(t *testing.T) {
 	claimed := xptest.XR("x", xptest.ClaimedBy(claim))
 	revision := xptest.Revision(xptest.RevisionName, x)
 	let := func(u *unstructured.Unstructured) *unstructured.Unstructured {
-		p, _ := Unverified.Consent(u)
+		p, _ := hold.Unverified.Consent(u)
 
 		return xptest.Merge(u, p)
 	}
@@ -58,40 +58,20 @@ func TestNextOfManualRelease(t *testing.T) {
 		},
 		"Observing": {
 			reason: "Observing needs no consent of the user.", of: bucket, want: "moving; observe Bucket b",
-			snapshot: snapshot(heldFor(xptest.MR("b"), Hold{ByHand: true, Observes: true}, xptest.SeenPaused())),
+			snapshot: snapshot(heldFor(xptest.MR("b"), hold.Hold{ByHand: true, Observes: true}, xptest.SeenPaused())),
 		},
 		"Observed": {
 			reason: "Changes to the external resource need the consent of the user.", of: bucket, want: "ready; waits: Bucket b AwaitingUser",
-			snapshot: snapshot(heldFor(xptest.MR("b"), Hold{ByHand: true, Observes: true}, unpaused(), xptest.Reconciled(), settling(noon.Add(-settleTime), false))),
+			snapshot: snapshot(heldFor(xptest.MR("b"), hold.Hold{ByHand: true, Observes: true}, xptest.Unpaused(), xptest.Reconciled(), settling(noon.Add(-settleTime), false))),
 		},
 		"LetGo": {reason: "After the consent the XR continues as usual.", want: "1/1; unpause XOrder x", snapshot: snapshot(let(heldForManual(composes(bucket))), well, revision)},
 	})
 }
 
-// A user's consent leaves an ordinary hold, and a quarantine needs no second consent.
-func TestPutForManualRelease(t *testing.T) {
-	own := xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "false"), xptest.Policy("Automatic"))
-	for name, tc := range map[string]struct {
-		of     Hold
-		byHand bool
-		says   string
-	}{
-		"ByHand":     {of: Hold{ByHand: true}, byHand: true, says: "release --restore " + restoreName},
-		"Reason":     {of: Hold{ByHand: true, Reason: ReasonStatus}, byHand: true, says: "until its status is restored [AwaitingRestore]; a user releases it"},
-		"Identity":   {of: Hold{ByHand: true, Reason: "it has no name"}, byHand: true, says: "it has no name; a user releases it"},
-		"Quarantine": {of: Hold{ByHand: true, Quarantine: true}, says: reasonQuarantine},
-	} {
-		u := heldFor(own, tc.of)
-		if h := must(HoldOf(u)); h.ByHand != tc.byHand || h.Quarantine == tc.byHand || !strings.Contains(h.Reason, tc.says) {
-			t.Errorf("%s: got %+v", name, h)
-		}
-		if _, next := WhyNotAdopted(u); !strings.Contains(next, "release --restore "+restoreName) {
+func TestWhyNotAdoptedNamesTheRelease(t *testing.T) {
+	for name, of := range map[string]hold.Hold{"ByHand": {ByHand: true}, "Quarantine": {ByHand: true, Quarantine: true}} {
+		if _, next := WhyNotAdopted(heldFor(xptest.XR("x"), of)); !strings.Contains(next, "release --restore "+restoreName) {
 			t.Errorf("%s: the next step must be the release command; got %q", name, next)
-		}
-		p, _ := Unverified.Consent(u)
-		after := xptest.Merge(u, p)
-		if h := must(HoldOf(after)); h.ByHand || h.Quarantine || !xp.IsPaused(after) || !strings.HasSuffix(h.Reason, "release x [AwaitingAdoption]") {
-			t.Errorf("%s: a consent must leave an ordinary hold; got %+v", name, h)
 		}
 	}
 }
@@ -99,11 +79,10 @@ func TestPutForManualRelease(t *testing.T) {
 // The time limit of an adoption starts with the first poll, from signed marks only. A user who can
 // create an object with the label of the restore must not be able to start it again.
 func TestRestoredAt(t *testing.T) {
-	mark := func(h Hold) xptest.Option {
+	mark := func(h hold.Hold) xptest.Option {
 		return func(u *unstructured.Unstructured) {
 			h.Restore = restoreName
-			b := key.mark(xp.RefTo(u), &h)
-			xptest.Annotated(AnnotationHold, b)(u)
+			*u = *xptest.Merge(u, key.MarkPatch(u, &h))
 		}
 	}
 	const since, polled, later = "2026-01-02T03:00:00Z", "2026-01-02T03:04:05Z", "2026-01-02T04:00:00Z"
@@ -116,17 +95,17 @@ func TestRestoredAt(t *testing.T) {
 		"Nothing": {reason: "Without a hold there is nothing to wait for.", objects: []*unstructured.Unstructured{young}},
 		"Polled": {
 			reason:  "Only the first poll counts, and later objects don't count.",
-			objects: []*unstructured.Unstructured{young, xptest.XR("a", mark(Hold{Since: since, Polled: polled})), xptest.XR("b", mark(Hold{Since: since, Polled: later}))}, want: polled,
+			objects: []*unstructured.Unstructured{young, xptest.XR("a", mark(hold.Hold{Since: since, Polled: polled})), xptest.XR("b", mark(hold.Hold{Since: since, Polled: later}))}, want: polled,
 		},
 		"FirstPoll": {
-			reason: "Without a mark from an earlier poll this is the first one.", objects: []*unstructured.Unstructured{young, xptest.XR("a", mark(Hold{Since: since}))},
+			reason: "Without a mark from an earlier poll this is the first one.", objects: []*unstructured.Unstructured{young, xptest.XR("a", mark(hold.Hold{Since: since}))},
 			want: noon.UTC().Format(time.RFC3339),
 		},
-		"MRs": {reason: "MRs get no reports, so their marks never record a poll.", objects: []*unstructured.Unstructured{young, xptest.MR("b", mark(Hold{Since: since}))}, want: since},
+		"MRs": {reason: "MRs get no reports, so their marks never record a poll.", objects: []*unstructured.Unstructured{young, xptest.MR("b", mark(hold.Hold{Since: since}))}, want: since},
 		"Forged": {
 			reason: "A mark without the plugin's signature proves nothing.",
 			objects: []*unstructured.Unstructured{
-				xptest.MR("b", mark(Hold{Since: since})), xptest.MR("c", xptest.Annotated(AnnotationHold, `{"since":"2026-01-02T05:00:00Z","polled":"2026-01-02T05:00:00Z"}`)),
+				xptest.MR("b", mark(hold.Hold{Since: since})), xptest.MR("c", xptest.Annotated(hold.Annotation, `{"since":"2026-01-02T05:00:00Z","polled":"2026-01-02T05:00:00Z"}`)),
 			},
 			want: since,
 		},
@@ -146,30 +125,9 @@ func TestRestoredAt(t *testing.T) {
 	}
 }
 
-// The reason of each hold that a user lifts has the next step, for who reads the mark alone.
-func TestWhyLeavesTheNextStepOut(t *testing.T) {
-	for name, of := range map[string]Hold{"Quarantine": {Quarantine: true}, "ByHand": {ByHand: true}} {
-		u := xptest.XR("x")
-		of.Restore, of.Since = restoreName, restoredAt
-		h := must(Put(u, of))
-		wantOnce(t, name, u, h)
-	}
-	u := heldLive(t, xptest.XR("x", xptest.Reconciled()))
-	h := must(HoldOf(u))
-	wantOnce(t, "ByCommand", u, h)
-}
-
-func wantOnce(t *testing.T, name string, u *unstructured.Unstructured, h *Hold) {
-	t.Helper()
-	next := HowToRelease(u, h)
-	if why := Why(u, h); next == "" || !strings.Contains(h.Reason, next) || strings.Contains(why, "run:") || !strings.HasSuffix(why, "]") {
-		t.Errorf("%s: the reason %q must be without the next step %q, and keep its code; got %q", name, h.Reason, next, why)
-	}
-}
-
 // quarantinedObject returns u in quarantine, after its controller has reported the pause.
 func quarantinedObject(u *unstructured.Unstructured) *unstructured.Unstructured {
-	return heldFor(u, Hold{Quarantine: true}, xptest.SeenPaused())
+	return heldFor(u, hold.Hold{Quarantine: true}, xptest.SeenPaused())
 }
 
 // An object in quarantine and what belongs to it do not change.
@@ -184,7 +142,7 @@ func TestNextInQuarantine(t *testing.T) {
 		return xptest.XR("x", xptest.Refs(u...))
 	}
 	released := func(u *unstructured.Unstructured) *unstructured.Unstructured {
-		p, _ := Unverified.Consent(u)
+		p, _ := hold.Unverified.Consent(u)
 
 		return xptest.Merge(u, p)
 	}
@@ -205,7 +163,7 @@ func TestNextInQuarantine(t *testing.T) {
 		},
 		"ClaimOfReleasedXR": {
 			reason: "An XR that was released by name does not release its claim.", want: "waits: OrderClaim team-a/o Quarantined; quarantined: OrderClaim team-a/o Quarantined",
-			snapshot: snapshot(quarantinedObject(claim), heldFor(claimed, Hold{}, unpaused(), xptest.Reconciled()), revision),
+			snapshot: snapshot(quarantinedObject(claim), heldFor(claimed, hold.Hold{}, xptest.Unpaused(), xptest.Reconciled()), revision),
 		},
 		"XROfReleasedClaim": {
 			reason: "A claim is not released before its XR.", of: claim, want: "quarantined: Quarantined",
@@ -216,39 +174,12 @@ func TestNextInQuarantine(t *testing.T) {
 	})
 }
 
-// The end of a quarantine leaves an ordinary hold.
-func TestConsent(t *testing.T) {
-	own := xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "false"), xptest.Policy("Automatic"))
-	u := quarantinedObject(own)
-	p, ok := Unverified.Consent(u)
-	if !ok {
-		t.Fatal("the object must be in quarantine")
-	}
-	ended := xptest.Merge(u, p)
-	ordinary, h := must(HoldOf(held(own))), must(HoldOf(ended))
-	if diff := cmp.Diff(ordinary, h, cmpopts.IgnoreFields(Hold{}, "Reason")); diff != "" || !xp.IsPaused(ended) {
-		t.Errorf("-ordinary, +ended:\n%s", diff)
-	}
+func TestConsentInASnapshot(t *testing.T) {
+	u := quarantinedObject(xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "false"), xptest.Policy("Automatic")))
+	p, _ := hold.Unverified.Consent(u)
 	w := snapshot(u)
 	w.Consent(xp.RefTo(u))
-	if diff := cmp.Diff(xptest.With(ended, xptest.Without("metadata", "resourceVersion")), w.Get(xp.RefTo(u))); diff != "" {
+	if diff := cmp.Diff(xptest.With(xptest.Merge(u, p), xptest.Without("metadata", "resourceVersion")), w.Get(xp.RefTo(u))); diff != "" {
 		t.Errorf("-patched, +observed:\n%s", diff)
-	}
-	for name, u := range map[string]*unstructured.Unstructured{
-		"Ended": ended, "Held": held(own), "Free": own, "Unreadable": xptest.XR("x", xptest.Annotated(AnnotationHold, "?")),
-	} {
-		if p, ok := Unverified.Consent(u); ok || p != nil {
-			t.Errorf("%s: there is no quarantine to end; got %v", name, p)
-		}
-	}
-}
-
-// An object in quarantine at its backup is not in quarantine in the next restore, unless that asks
-// for it.
-func TestPutAfterAQuarantine(t *testing.T) {
-	own := xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "false"))
-	again := held(quarantinedObject(own))
-	if diff := cmp.Diff(held(own), xptest.With(again, xptest.Without("status"))); diff != "" {
-		t.Errorf("-first restore, +second:\n%s", diff)
 	}
 }

@@ -80,7 +80,7 @@ func (s *Snapshot) chosen(c choice) *unstructured.Unstructured {
 
 // choice is choiceOf for the XR as it is after its release.
 func (t *tree) choice() (choice, bool) {
-	return t.snapshot.choiceOf(t.xr, t.following(t.hold).policyOf(t.xr.Unstructured))
+	return t.snapshot.choiceOf(t.xr, t.following(t.hold).PolicyOf(t.xr.Unstructured))
 }
 
 // checkChoice keeps an adopted XR on its revision until Crossplane has one to choose for it. Without

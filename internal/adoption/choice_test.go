@@ -140,7 +140,7 @@ func TestNextKeepsWhatCanFollowNothing(t *testing.T) {
 	x := xptest.XR("x")
 	bucket := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())
 	xr := func(o ...xptest.Option) *unstructured.Unstructured {
-		u := held(xptest.XR("x", append([]xptest.Option{xptest.Refs(bucket)}, o...)...), unpaused(), xptest.Reconciled())
+		u := held(xptest.XR("x", append([]xptest.Option{xptest.Refs(bucket)}, o...)...), xptest.Unpaused(), xptest.Reconciled())
 
 		return u
 	}
@@ -278,7 +278,7 @@ func TestNextOfAChangedComposition(t *testing.T) {
 	}
 	same := xp.Instance{Unstructured: x}
 	none := xptest.With(held(x, xptest.SeenPaused()), xptest.Without("spec", "compositionRef"))
-	adopted := held(xptest.XR("x", xptest.ClaimedBy(claim)), unpaused(), xptest.Reconciled())
+	adopted := held(xptest.XR("x", xptest.ClaimedBy(claim)), xptest.Unpaused(), xptest.Reconciled())
 	for name, tc := range map[string]struct {
 		reason   string
 		snapshot *Snapshot
@@ -321,34 +321,34 @@ func TestNextOfPinnedInGit(t *testing.T) {
 	path := xp.Instance{Unstructured: xptest.XR("x")}.UpdatePolicyPath()
 	automatic := xptest.Policy(xp.UpdateAutomatic)
 	adopted := func(o ...xptest.Option) *unstructured.Unstructured {
-		return held(xptest.XR("x", automatic, ofRestore()), append([]xptest.Option{unpaused(), xptest.Reconciled()}, o...)...)
+		return held(xptest.XR("x", automatic, ofRestore()), append([]xptest.Option{xptest.Unpaused(), xptest.Reconciled()}, o...)...)
 	}
 	updated := func(o ...xptest.Option) *unstructured.Unstructured {
 		const by, operation = "kubectl-client-side-apply", "Update"
-		now := append([]xptest.Option{unpaused(), xptest.Reconciled(), managed(by, operation, laterAt, path)}, o...)
+		now := append([]xptest.Option{xptest.Unpaused(), xptest.Reconciled(), xptest.Managed(by, operation, laterAt, path)}, o...)
 
-		return held(xptest.XR("x", automatic, ofRestore(), managed(by, operation, saved, path)), now...)
+		return held(xptest.XR("x", automatic, ofRestore(), xptest.Managed(by, operation, saved, path)), now...)
 	}
 	claim := func(o ...xptest.Option) *unstructured.Unstructured {
 		return xptest.Claim("o", append([]xptest.Option{xptest.OfXR(xptest.XR("x")), xptest.Reconciled()}, o...)...)
 	}
-	ofClaim := held(xptest.XR("x", automatic, xptest.ClaimedBy(claim())), unpaused(), xptest.Reconciled())
+	ofClaim := held(xptest.XR("x", automatic, xptest.ClaimedBy(claim())), xptest.Unpaused(), xptest.Reconciled())
 	for name, tc := range map[string]struct {
 		reason   string
 		snapshot *Snapshot
 		want     string
 	}{
 		"NoWriter": {reason: "Only the hold set the pin.", snapshot: snapshot(adopted()), want: xp.UpdateAutomatic},
-		"Flux":     {reason: "Flux has written the pin since the hold.", snapshot: snapshot(adopted(managed("kustomize-controller", "Apply", laterAt, path))), want: xp.UpdateManual},
-		"Before":   {reason: "The manager in the backup had another value.", snapshot: snapshot(adopted(managed("kubectl", "Update", saved, path))), want: xp.UpdateAutomatic},
-		"Velero":   {reason: "Velero writes every field.", snapshot: snapshot(adopted(managed("velero-server", "Update", laterAt, path))), want: xp.UpdateAutomatic},
+		"Flux":     {reason: "Flux has written the pin since the hold.", snapshot: snapshot(adopted(xptest.Managed("kustomize-controller", "Apply", laterAt, path))), want: xp.UpdateManual},
+		"Before":   {reason: "The manager in the backup had another value.", snapshot: snapshot(adopted(xptest.Managed("kubectl", "Update", saved, path))), want: xp.UpdateAutomatic},
+		"Velero":   {reason: "Velero writes every field.", snapshot: snapshot(adopted(xptest.Managed("velero-server", "Update", laterAt, path))), want: xp.UpdateAutomatic},
 		"Server": {
-			reason: "The API server uses this name for unknown managers.", snapshot: snapshot(adopted(managed("before-first-apply", "Update", laterAt, path))), want: xp.UpdateAutomatic,
+			reason: "The API server uses this name for unknown managers.", snapshot: snapshot(adopted(xptest.Managed("before-first-apply", "Update", laterAt, path))), want: xp.UpdateAutomatic,
 		},
 		"Forged": {
 			reason: "A writer put a later time into the managedFields of the backup.", want: xp.UpdateAutomatic,
-			snapshot: snapshot(xptest.With(held(xptest.XR("x", automatic, ofRestore(), managed("argocd", "Update", laterAt, path))), unpaused(), xptest.Reconciled(),
-				managed("argocd", "Update", laterAt, path))),
+			snapshot: snapshot(xptest.With(held(xptest.XR("x", automatic, ofRestore(), xptest.Managed("argocd", "Update", laterAt, path))), xptest.Unpaused(), xptest.Reconciled(),
+				xptest.Managed("argocd", "Update", laterAt, path))),
 		},
 		"Defaulted": {reason: "The creator also manages the default and has updated another field since.", want: xp.UpdateAutomatic, snapshot: snapshot(updated())},
 		"AppliedClientSide": {

@@ -3,12 +3,13 @@ package adoption
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 // nextForClaim plans for a claim whose XR did not exist when the claim was restored.
-func nextForClaim(s *Snapshot, claim xp.Claim, h *Hold) Plan {
+func nextForClaim(s *Snapshot, claim xp.Claim, h *hold.Hold) Plan {
 	if h == nil {
 		t := tree{snapshot: s}
 		t.checkReleased(claim.Unstructured)
@@ -21,7 +22,7 @@ func nextForClaim(s *Snapshot, claim xp.Claim, h *Hold) Plan {
 	if !ok {
 		u := claim.Unstructured
 
-		return s.planManual(u, h, Plan{Change: s.key.lift(u, h, "it had no XR in the backup; give its own settings back")})
+		return s.planManual(u, h, Plan{Change: s.key.Lift(u, h, "it had no XR in the backup; give its own settings back")})
 	}
 	if t := (tree{snapshot: s}); t.awaitKnown(r) {
 		return t.plan
@@ -84,7 +85,7 @@ func (t *tree) releaseClaim() bool {
 	case t.hold == nil:
 		t.checkReleased(claim)
 		if t.snapshot.isSuspect(claim) && t.snapshot.isOfRestore(claim) && t.plan.Patch == nil {
-			t.plan.Change = dropSettings(claim) // A hold has left settings on it.
+			t.plan.Change = hold.DropSettings(claim) // A hold has left settings on it.
 		}
 	case !xp.IsPaused(claim):
 		t.checkReconciled(claim)
@@ -153,9 +154,9 @@ func (t *tree) holdClaimAgain() {
 }
 
 // releaseHeldClaim plans the release of a held claim whose XR is adopted.
-func (t *tree) releaseHeldClaim(claim *unstructured.Unstructured, h *Hold) {
+func (t *tree) releaseHeldClaim(claim *unstructured.Unstructured, h *hold.Hold) {
 	if h.Freed {
-		t.plan.Change = t.snapshot.key.lift(claim, h, stepFreed)
+		t.plan.Change = t.snapshot.key.Lift(claim, h, hold.StepFreed)
 
 		return
 	}
@@ -163,7 +164,7 @@ func (t *tree) releaseHeldClaim(claim *unstructured.Unstructured, h *Hold) {
 		return
 	}
 	switch {
-	case xp.IsPaused(claim) && xp.IsClaim(claim) && h.ownPause():
+	case xp.IsPaused(claim) && xp.IsClaim(claim) && h.OwnPause():
 		t.checkStatus(claim, h) // It stays paused, so no reconcile needs a proof.
 	case xp.IsPaused(claim):
 		t.checkSeen(claim)
@@ -171,7 +172,7 @@ func (t *tree) releaseHeldClaim(claim *unstructured.Unstructured, h *Hold) {
 		t.checkReconciled(claim) // Another writer has removed the pause. That does no harm while the XR is held.
 	}
 	if len(t.plan.Waiting) == 0 && !t.takeSecret(claim) && !t.awaitUser(xp.RefTo(claim), h) {
-		t.plan.Change = t.snapshot.key.lift(claim, h.withPauseOf(claim), "its XR is adopted; give its own settings back")
+		t.plan.Change = t.snapshot.key.Lift(claim, h.WithPauseOf(claim), "its XR is adopted; give its own settings back")
 		t.plan.Warning = changedFollowing(claim, h)
 	}
 }

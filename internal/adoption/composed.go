@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -95,13 +96,13 @@ func (t *tree) checkControlled(r xp.Ref, u *unstructured.Unstructured, observed 
 			r, c.Kind, c.Name, c.UID))
 	case !ok && !xp.IsPaused(t.xr.Unstructured):
 		t.waitFor(r, true, reason.AwaitingControl.Messagef("%s: Crossplane has not made the XR its controller", r))
-	case !ok && t.hold.ownPause() && !t.isComposedHere(r, u):
+	case !ok && t.hold.OwnPause() && !t.isComposedHere(r, u):
 		t.waitFor(r, false, reason.ControllerUnknown.Messagef("%s: it has no controller, and nothing shows that this XR composed it. If it did, remove "+
 			"crossplane.io/paused from %s once it waits for nothing else", r, xp.String(t.xr.Unstructured)))
-	case !ok && t.hold.ownPause():
+	case !ok && t.hold.OwnPause():
 		// It came back before its XR, which the user wants to stay paused: Crossplane will not take
 		// control of it.
-		t.plan.Also = append(t.plan.Also, takeControl(t.xr.Unstructured, u))
+		t.plan.Also = append(t.plan.Also, hold.TakeControl(t.xr.Unstructured, u))
 		t.waitFor(r, true, reason.Relinking.Messagef("%s: it was restored without its paused XR, which becomes its controller again", r))
 	case observed && !t.checkObserved(r, u):
 	case ok:
@@ -139,7 +140,7 @@ func (t *tree) checkObserved(r xp.Ref, u *unstructured.Unstructured) bool {
 
 func (t *tree) checkNested(r xp.Ref, u *unstructured.Unstructured) bool {
 	switch h, err := t.snapshot.holdOf(u); {
-	case HoldsNothing(u, err), err == nil && h == nil:
+	case hold.HoldsNothing(u, err), err == nil && h == nil:
 		return true
 	case err != nil:
 		t.waitFor(r, false, whyUnusable(u, err).About(r.String()))

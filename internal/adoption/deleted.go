@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -87,8 +88,8 @@ func deletedClaim(claim *unstructured.Unstructured, xr xp.Ref) reason.Message {
 }
 
 // deletedManaged returns what happens to a held MR that is being deleted, and the next step.
-func deletedManaged(u *unstructured.Unstructured, h *Hold) reason.Message {
-	if why := h.leftExternal(u); !why.IsZero() {
+func deletedManaged(u *unstructured.Unstructured, h *hold.Hold) reason.Message {
+	if why := leftExternal(u, h); !why.IsZero() {
 		return why
 	}
 	if !xp.IsPaused(u) {
@@ -104,12 +105,12 @@ func deletedManaged(u *unstructured.Unstructured, h *Hold) reason.Message {
 // external resource behind only because the hold makes it observe; the zero Message if it does not.
 // Without Delete in managementPolicies a provider takes its finalizer off at once (crossplane-runtime
 // pkg/reconciler/managed/reconciler.go, policies.go), so its own policies would come too late.
-func (h *Hold) leftExternal(u *unstructured.Unstructured) reason.Message {
-	if !h.Observes || h.ownPause() || xp.IsPaused(u) || !xp.OnlyObserves(u) {
+func leftExternal(u *unstructured.Unstructured, h *hold.Hold) reason.Message {
+	if !h.Observes || h.OwnPause() || xp.IsPaused(u) || !xp.OnlyObserves(u) {
 		return reason.Message{}
 	}
 	own := u.DeepCopy()
-	h.returnPolicies(own)
+	h.ReturnPolicies(own)
 	if !xp.MayDelete(own) {
 		return reason.Message{}
 	}
@@ -128,14 +129,14 @@ type leftBehind struct {
 // keepDeleted records what an MR left behind that does not exist any more. u is its last state. One
 // that is not being deleted has only left the listing that was watched.
 func (s *Snapshot) keepDeleted(u *unstructured.Unstructured) {
-	if u.GetDeletionTimestamp() == nil || !IsMarked(u) {
+	if u.GetDeletionTimestamp() == nil || !hold.IsMarked(u) {
 		return
 	}
 	h, err := s.key.HoldOf(u)
 	if err != nil || h == nil {
 		return
 	}
-	if why := h.leftExternal(u); !why.IsZero() {
+	if why := leftExternal(u, h); !why.IsZero() {
 		r := cloneRef(xp.RefTo(u))
 		s.leftBehind[r.ID()] = leftBehind{target: xp.IdentityOnly(r, u.GetUID(), ""), why: why}
 	}
@@ -159,9 +160,9 @@ func (s *Snapshot) LeftBehind() []Notice {
 // leftExternalOf is leftExternal of the hold of u; the zero Message if there is none.
 func (s *Snapshot) leftExternalOf(u *unstructured.Unstructured) reason.Message {
 	h, err := s.holdOf(u)
-	if err != nil || h == nil || !IsMarked(u) {
+	if err != nil || h == nil || !hold.IsMarked(u) {
 		return reason.Message{}
 	}
 
-	return h.leftExternal(u)
+	return leftExternal(u, h)
 }

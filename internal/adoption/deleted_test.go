@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -22,9 +23,9 @@ func TestNextOfDeleted(t *testing.T) {
 	claim := xptest.Claim("o", xptest.OfXR(x))
 	claimed := xptest.XR("x", xptest.ClaimedBy(claim), xptest.Refs(bucket))
 	going := held(claim, xptest.SeenPaused(), xptest.Deleting())
-	unpausedClaim := xptest.With(going, unpaused())
+	unpausedClaim := xptest.With(going, xptest.Unpaused())
 	mr := func(o ...xptest.Option) *unstructured.Unstructured {
-		return heldFor(unnamed(o...), Hold{Identity: xp.Unknown}, xptest.Deleting(), xptest.Annotated(xp.AnnotationExternalName, "b"))
+		return heldFor(unnamed(o...), hold.Hold{Identity: xp.Unknown}, xptest.Deleting(), xptest.Annotated(xp.AnnotationExternalName, "b"))
 	}
 	runPlans(t, x, map[string]planCase{
 		"XR": {
@@ -68,13 +69,13 @@ func TestNextOfDeleted(t *testing.T) {
 		},
 		"OwnPoliciesKeep": {
 			reason: "The user wants the external resource to stay.", of: mr(), want: "failed: BeingDeleted",
-			snapshot: snapshot(observing(xptest.With(bucket, policies(`["Observe","Create","Update"]`)), xptest.Deleting())),
+			snapshot: snapshot(observing(xptest.With(bucket, xptest.ManagementPolicies(`["Observe","Create","Update"]`)), xptest.Deleting())),
 		},
 		"MRGone":       {reason: "The deletion was seen.", of: mr(), want: "failed: DeletedWhileObserved", snapshot: without(observing(bucket, xptest.Deleting()))},
 		"MRGoneUnseen": {reason: "It has only left the listing, or its deletion was not seen.", of: mr(), want: "failed: Bucket b NotInCluster", snapshot: without(observing(bucket))},
 		"MRGoneReleased": {
 			reason: "Its provider has deleted the external resource.", of: mr(), want: "failed: Bucket b NotInCluster",
-			snapshot: without(xptest.With(observing(bucket, xptest.Deleting()), policies(`["*"]`))),
+			snapshot: without(xptest.With(observing(bucket, xptest.Deleting()), xptest.ManagementPolicies(`["*"]`))),
 		},
 		"MRGoneOfXR": {
 			reason: "The XR would compose another external resource.", want: "0/1; waits: DeletedWhileObserved",
@@ -89,7 +90,7 @@ func TestNextOfDeleted(t *testing.T) {
 
 // observing returns a restored MR that observes first, and is unpaused for that.
 func observing(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
-	return heldFor(xptest.With(u, xptest.Annotated(xp.AnnotationExternalName, "b")), Hold{Observes: true}, append([]xptest.Option{unpaused()}, o...)...)
+	return heldFor(xptest.With(u, xptest.Annotated(xp.AnnotationExternalName, "b")), hold.Hold{Observes: true}, append([]xptest.Option{xptest.Unpaused()}, o...)...)
 }
 
 // without returns a Snapshot of objects and of one that has just gone.

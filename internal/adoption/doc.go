@@ -1,6 +1,6 @@
-// Package adoption decides which hold a restored object is created with, what must be true before
-// Crossplane may reconcile it, what proves that it is adopted, and what to give back then. It reads
-// a Snapshot and returns patches, without a client or a clock, for the actions, the poll and the
-// commands; it imports only internal/xp and internal/pack. Begin with Put (hold.go) and Next
-// (plan.go).
+// Package adoption decides what must be true before Crossplane may reconcile a held object, what
+// proves that the object is adopted, and which patch comes next. It reads a Snapshot and returns
+// patches, without a client or a clock, for the poll and the commands. What a hold is, is in
+// internal/hold; it imports only that, internal/pack, internal/reason and internal/xp. Begin with
+// Next (plan.go).
 package adoption

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -16,7 +17,7 @@ import (
 type ForceAssessment struct {
 	// Change lifts the hold and gives the user's own settings back. Its Patch is nil if there is no
 	// hold.
-	Change
+	hold.Change
 
 	// Risks are the possible consequences, each with the names of the objects concerned.
 	Risks []reason.Message
@@ -34,7 +35,7 @@ func AssessForce(s *Snapshot, r xp.Ref) ForceAssessment {
 	if u == nil {
 		return ForceAssessment{Refused: reason.NotFound.Messagef("%s does not exist any more", r)}
 	}
-	h, err := Unverified.HoldOf(u)
+	h, err := hold.Unverified.HoldOf(u)
 	switch {
 	case err != nil:
 		return ForceAssessment{Refused: reason.Malformed.Messagef("%v; remove the annotation, and crossplane.io/paused if it should not be paused, "+
@@ -43,20 +44,20 @@ func AssessForce(s *Snapshot, r xp.Ref) ForceAssessment {
 		return ForceAssessment{}
 	}
 	f := forceAssessor{snapshot: s, u: u, hold: h}
-	if err := s.key.verify(r, xp.Annotation(u, AnnotationHold)); err != nil {
+	if err := s.key.Verify(r, xp.Annotation(u, hold.Annotation)); err != nil {
 		f.risk(cmp.Or(reason.CodeOf(err), reason.Malformed), "its annotation %s is not trustworthy: %s. All other risks, and its settings, are from it",
-			AnnotationHold, err)
+			hold.Annotation, err)
 	}
 	if h.Clone != "" {
 		f.risk(reason.CopyOfAnother, "it is a copy of %s: if that exists, both then manage the same external resources, and each changes or deletes those of "+
 			"the other", h.Clone)
 	}
-	f.Change = s.key.lift(u, h, "hold lifted by force; its own settings are back")
-	f.Settings = Settings(h)
+	f.Change = s.key.Lift(u, h, "hold lifted by force; its own settings are back")
+	f.Settings = hold.Settings(h)
 	switch {
 	case xp.IsSchedule(u):
 		f.Step = "hold lifted; its own settings are back"
-		if !h.ownPause() {
+		if !h.OwnPause() {
 			f.risk(reason.StartsOperations, "it starts Operations again: a WatchOperation starts one for each object that it watches")
 		}
 	case xp.IsComposite(u):
@@ -70,36 +71,12 @@ func AssessForce(s *Snapshot, r xp.Ref) ForceAssessment {
 	return f.ForceAssessment
 }
 
-// Settings returns the user's own settings that come back when a hold is lifted.
-func Settings(h *Hold) []string {
-	var settings []string
-	if h.Paused != nil {
-		settings = append(settings, xp.AnnotationPaused+": "+*h.Paused)
-	}
-	if h.Pinned {
-		policy := "not set, which means Automatic"
-		if h.UpdatePolicy != nil {
-			policy = *h.UpdatePolicy
-		}
-		settings = append(settings, "compositionUpdatePolicy: "+policy)
-	}
-	if h.Observes {
-		policies := h.ownPolicies()
-		if len(h.Policies) == 0 {
-			policies = "not set, which means " + policies
-		}
-		settings = append(settings, "managementPolicies: "+policies)
-	}
-
-	return settings
-}
-
 type forceAssessor struct {
 	ForceAssessment
 
 	snapshot *Snapshot
 	u        *unstructured.Unstructured
-	hold     *Hold
+	hold     *hold.Hold
 	// covered are the objects that a risk names already. What waits for one of them is no further
 	// risk.
 	covered []xp.Ref
@@ -119,7 +96,7 @@ func (f *forceAssessor) riskOf(r xp.Ref, code reason.Code, format string, args .
 // and the garbage collection of what a pipeline leaves out).
 func (f *forceAssessor) composite() {
 	xr := xp.CompositeFrom(f.u)
-	if f.hold.ownPause() {
+	if f.hold.OwnPause() {
 		f.risk(reason.PausedByUser, "it stays paused, as it was; the following happens when a user removes that pause")
 	}
 	t := tree{snapshot: f.snapshot, xr: xr, hold: f.hold}
@@ -172,10 +149,10 @@ func (f *forceAssessor) present(r xp.Ref, u *unstructured.Unstructured) {
 
 		return
 	}
-	h, err := HoldOf(u)
+	h, err := hold.Of(u)
 	if err == nil && h != nil && h.FromUID != nil {
 		f.riskOf(r, reason.UIDInIdentity, "has the UID %s of the backup in its %s: unless the Composition takes that from elsewhere now, Crossplane writes the new "+
-			"UID there, which is another external resource, and nothing manages the old one", h.FromUID.UID, h.FromUID.fields())
+			"UID there, which is another external resource, and nothing manages the old one", h.FromUID.UID, h.FromUID.Named())
 	}
 	if err != nil || h != nil {
 		f.riskOf(r, reason.HeldBelow, "is held: a Composition that waits for it can leave out the resources that it composes later, and Crossplane deletes these")
@@ -186,7 +163,7 @@ func (f *forceAssessor) composition(xr xp.Composite) {
 	if elsewhere := changedFollowing(f.u, f.hold); !elsewhere.IsZero() {
 		f.Risks = append(f.Risks, elsewhere)
 	}
-	c, ok := f.snapshot.choiceOf(xr, f.hold.policyOf(f.u))
+	c, ok := f.snapshot.choiceOf(xr, f.hold.PolicyOf(f.u))
 	if !ok || !f.hold.Pinned {
 		return
 	}
@@ -205,14 +182,14 @@ func (f *forceAssessor) composition(xr xp.Composite) {
 // managed finds what a provider does with an MR that it may reconcile now.
 func (f *forceAssessor) managed() {
 	own := xp.Instance{Unstructured: f.u.DeepCopy()}
-	f.hold.returnPolicies(own.Unstructured)
+	f.hold.ReturnPolicies(own.Unstructured)
 	called := ""
 	if id, known := xp.ProviderID(f.u); known {
 		called = fmt.Sprintf(" (to its provider %q)", id)
 	}
 	f.ownerless()
 	switch {
-	case f.hold.ownPause() || !xp.MayCreate(own.Unstructured):
+	case f.hold.OwnPause() || !xp.MayCreate(own.Unstructured):
 	case isSettled(f.u, f.hold):
 		if f.hold.Observes && xp.OnlyObserves(f.u) {
 			f.risk(reason.NotObserved, "its provider has not found its external resource yet: if it is gone, the provider creates another")

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -26,7 +27,7 @@ func TestForce(t *testing.T) {
 	claim := xptest.Claim("o", xptest.OfXR(x))
 	publishing, xr2 := xptest.MR("b", xptest.PublishesTo("infra", "s")), xptest.XR("x", xptest.PublishesTo("infra", "s"), xptest.SeenPaused())
 	listing, owner := xptest.XR("x", xptest.Refs(bucket), xptest.Reconciled()), xp.RefTo(x)
-	ownerless := heldFor(xptest.MR("b"), Hold{Reason: ReasonOwnerless, Owner: &owner})
+	ownerless := heldFor(xptest.MR("b"), hold.Hold{Reason: hold.ReasonOwnerless, Owner: &owner})
 	unread := snapshot(ownerless)
 	unread.AddUnreadable(x.GroupVersionKind(), "forbidden")
 	cases := map[string]struct {
@@ -58,7 +59,7 @@ func TestForce(t *testing.T) {
 			want:     []reason.Code{reason.CompositionChanged, reason.RevisionMissing},
 		},
 		"HeldBelow": {
-			reason: "The MR keeps its own hold.", snapshot: snapshot(xr(), heldFor(nameless, Hold{Identity: xp.Unknown}), pinned), of: x, want: []reason.Code{reason.HeldBelow},
+			reason: "The MR keeps its own hold.", snapshot: snapshot(xr(), heldFor(nameless, hold.Hold{Identity: xp.Unknown}), pinned), of: x, want: []reason.Code{reason.HeldBelow},
 		},
 		"NotObserved": {
 			reason: "The risks name everything else that the XR waited for.", snapshot: snapshot(xr(), xptest.With(bucket, xptest.Without("status")), pinned), of: x,
@@ -82,23 +83,23 @@ func TestForce(t *testing.T) {
 			want: []reason.Code{reason.PausedByUser, reason.Dangling},
 		},
 		"Nameless": {
-			reason: "Without an external-name the external resource is unknown.", snapshot: snapshot(heldFor(nameless, Hold{Identity: xp.Unknown})), of: nameless,
+			reason: "Without an external-name the external resource is unknown.", snapshot: snapshot(heldFor(nameless, hold.Hold{Identity: xp.Unknown})), of: nameless,
 			want: []reason.Code{reason.IdentityMissing},
 		},
 		"InFlight": {
 			reason: "The external resource may exist.", of: nameless,
-			snapshot: snapshot(heldFor(xptest.With(nameless, xptest.Annotated(xp.AnnotationCreatePending, "2026-01-02T03:04:05Z")), Hold{Identity: xp.CreatePending})),
+			snapshot: snapshot(heldFor(xptest.With(nameless, xptest.Annotated(xp.AnnotationCreatePending, "2026-01-02T03:04:05Z")), hold.Hold{Identity: xp.CreatePending})),
 			want:     []reason.Code{reason.CreatePending},
 		},
 		"Observes": {
-			reason: "The provider has not yet observed the external resource.", snapshot: snapshot(heldFor(bucket, Hold{Observes: true})), of: bucket,
+			reason: "The provider has not yet observed the external resource.", snapshot: snapshot(heldFor(bucket, hold.Hold{Observes: true})), of: bucket,
 			want: []reason.Code{reason.NotObserved, reason.AwaitingPauseReport},
 		},
 		"ClaimWithoutXR": {reason: "Crossplane creates another XR.", snapshot: snapshot(held(claim)), of: claim, want: []reason.Code{reason.Dangling}},
 		"ClaimOfAnother": {reason: "Crossplane refuses an XR that does not name the claim.", snapshot: snapshot(held(claim), x), of: claim, want: []reason.Code{reason.OneSided}},
 		"Claim":          {reason: "The claim and its XR belong together.", snapshot: snapshot(held(claim), xptest.XR("x", xptest.ClaimedBy(claim))), of: claim},
 		"Copy": {
-			reason: "Two MRs would manage one external resource.", snapshot: snapshot(heldFor(bucket, Hold{Clone: "Bucket other"})), of: bucket, want: []reason.Code{reason.CopyOfAnother},
+			reason: "Two MRs would manage one external resource.", snapshot: snapshot(heldFor(bucket, hold.Hold{Clone: "Bucket other"})), of: bucket, want: []reason.Code{reason.CopyOfAnother},
 		},
 		"Forged": {
 			reason: "The key may be lost, and the mark decides the settings.", snapshot: withKey(held(xptest.XRV2("x"))), of: xptest.XRV2("x"),
@@ -110,7 +111,7 @@ func TestForce(t *testing.T) {
 		},
 		"Input": {
 			reason: "A provider can generate another password.", of: bucket, want: []reason.Code{reason.InputSecretMissing},
-			snapshot: snapshot(reading(bucket, Input{Namespace: "infra", Name: "password"})),
+			snapshot: snapshot(reading(bucket, hold.Input{Namespace: "infra", Name: "password"})),
 		},
 		"Secret":           {reason: "Another Secret is published.", snapshot: snapshot(leftOut(publishing)), of: publishing, want: []reason.Code{reason.ConnectionSecretMissing}},
 		"SecretOfXR":       {reason: "Another Secret is published.", snapshot: snapshot(leftOut(xr2), pinned), of: xr2, want: []reason.Code{reason.ConnectionSecretMissing}},
@@ -120,9 +121,9 @@ func TestForce(t *testing.T) {
 		"OwnerlessUnread":  {reason: "The XR is unreadable, so it may still compose the MR.", snapshot: unread, of: bucket, want: []reason.Code{reason.Uncontrolled}},
 		"OwnerlessPublishing": {
 			reason: "The risks also name everything else that is missing.", of: bucket, want: []reason.Code{reason.Uncontrolled, reason.ConnectionSecretMissing},
-			snapshot: snapshot(listing, heldFor(publishing, Hold{Owner: &owner, Secret: true})),
+			snapshot: snapshot(listing, heldFor(publishing, hold.Hold{Owner: &owner, Secret: true})),
 		},
-		"Unreadable": {reason: "The settings to return can't be read.", snapshot: snapshot(xptest.With(x, xptest.Annotated(AnnotationHold, "?"))), of: x, refused: reason.Malformed},
+		"Unreadable": {reason: "The settings to return can't be read.", snapshot: snapshot(xptest.With(x, xptest.Annotated(hold.Annotation, "?"))), of: x, refused: reason.Malformed},
 		"Gone":       {reason: "There is no hold to lift.", snapshot: snapshot(), of: x, refused: reason.NotFound},
 	}
 	for name, tc := range cases {
@@ -154,7 +155,7 @@ func TestForceNamesAllThatIsDeleted(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		composed = append(composed, xptest.MR(name))
 	}
-	x := heldFor(xptest.XR("x", xptest.Refs(composed...)), Hold{})
+	x := heldFor(xptest.XR("x", xptest.Refs(composed...)), hold.Hold{})
 	f := AssessForce(snapshot(xptest.With(x, xptest.Deleting())), xp.RefTo(x))
 	if want := "all that it composes: Bucket a, Bucket b, Bucket c, Bucket d, Bucket e"; !strings.Contains(reason.Join(f.Risks), want) {
 		t.Errorf("want %q in %q", want, reason.Join(f.Risks))
@@ -169,13 +170,13 @@ func TestForceReturnsSettings(t *testing.T) {
 		xptest.Claim("o", xptest.Annotated(xp.AnnotationPaused, "false")), xptest.MR("b"), schedule,
 		xptest.MR("b", xptest.Field([]any{"Observe", "Create"}, "spec", "managementPolicies")),
 	} {
-		h := Hold{}
+		h := hold.Hold{}
 		if xp.IsManaged(own) && !xp.IsComposite(own) {
 			h.Observes = true
 		}
 		u := heldFor(own, h)
 		f := AssessForce(snapshot(u), xp.RefTo(own))
-		if diff := cmp.Diff(asStored(own), asStored(xptest.Merge(u, f.Patch))); diff != "" {
+		if diff := cmp.Diff(xptest.Stored(own), xptest.Stored(xptest.Merge(u, f.Patch))); diff != "" {
 			t.Errorf("%s: -own, +after:\n%s", xp.String(own), diff)
 		}
 		if again := AssessForce(snapshot(xptest.Merge(u, f.Patch)), xp.RefTo(own)); again.Patch != nil || !again.Refused.IsZero() {

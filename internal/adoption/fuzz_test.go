@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -40,7 +41,7 @@ func forgeries() []string {
 			panic(err) // It is a string.
 		}
 		metadata := `"metadata":{"labels":{"velero.io/restore-name":"monday","crossplane.io/composite":"m"},"annotations":{"crossplane.io/paused":"true","` +
-			AnnotationHold + `":` + string(mark) + `},"finalizers":["composite.apiextensions.crossplane.io"]}`
+			hold.Annotation + `":` + string(mark) + `},"finalizers":["composite.apiextensions.crossplane.io"]}`
 		spec := `"resourceRefs":[` + of + `],"writeConnectionSecretToRef":{"namespace":"team-b","name":"s"},"resourceRef":` + of + `,"claimRef":` + of
 		patches = append(patches, `{`+metadata+`}`, `{`+metadata+`,"spec":{`+spec+`}}`, `{`+metadata+`,"spec":{`+spec+`,"crossplane":{"resourceRefs":[`+of+`]}}}`)
 	}
@@ -117,7 +118,7 @@ func renderAll(t *testing.T, w *Snapshot, r xp.Ref) {
 			t.Errorf("the notice about %s is empty", r)
 		}
 	}
-	if h, err := HoldOf(w.Get(r)); (h != nil || err != nil) && plan.Done {
+	if h, err := hold.Of(w.Get(r)); (h != nil || err != nil) && plan.Done {
 		t.Errorf("%s is held and counts as adopted: %+v", r, plan)
 	}
 	if f := AssessForce(w, r); f.Patch != nil && f.Target != w.Get(r) {
@@ -132,7 +133,7 @@ func renderAll(t *testing.T, w *Snapshot, r xp.Ref) {
 
 // checkReach fails if a tenant's object makes this plugin write an object that is not the tenant's,
 // or fields that a Plan never changes.
-func checkReach(t *testing.T, w *Snapshot, r xp.Ref, tenants *unstructured.Unstructured, c Change) {
+func checkReach(t *testing.T, w *Snapshot, r xp.Ref, tenants *unstructured.Unstructured, c hold.Change) {
 	t.Helper()
 	subject := w.Get(r)
 	if r.ID() == xp.RefTo(tenants).ID() && r.Namespace != "" && c.Target.GetNamespace() != r.Namespace && !xp.IsClaim(subject) {
@@ -181,25 +182,68 @@ func isComposed(xr, u *unstructured.Unstructured) bool {
 // checkTakeOff fails if putting a hold on and removing it changes the object.
 func checkTakeOff(t *testing.T, u *unstructured.Unstructured) {
 	t.Helper()
-	if h, err := HoldOf(u); h != nil || err != nil || xp.CheckMetadata(u) != nil {
+	if h, err := hold.Of(u); h != nil || err != nil || xp.CheckMetadata(u) != nil {
 		return // An object with a mark has the settings in that.
 	}
 	on := u.DeepCopy()
-	if _, err := Put(on, Hold{Restore: restoreName, Since: restoredAt, Observes: xp.IsManaged(u), Status: xp.NeededStatus(u)}); err != nil {
+	if _, err := hold.Put(on, hold.Hold{Restore: restoreName, Since: restoredAt, Observes: xp.IsManaged(u), Status: xp.NeededStatus(u)}); err != nil {
 		return
 	}
-	if err := RemoveBackedUpHold(on); err != nil {
+	if err := hold.RemoveBackedUpHold(on); err != nil {
 		t.Errorf("cannot remove the hold of %s: %v", xp.String(u), err)
 	}
 	again := on.DeepCopy()
-	if _, err := Put(again, Hold{Restore: restoreName, Since: restoredAt}); err != nil {
+	if _, err := hold.Put(again, hold.Hold{Restore: restoreName, Since: restoredAt}); err != nil {
 		t.Errorf("cannot put a second hold on %s: %v", xp.String(u), err)
 	}
 	for _, path := range [][]string{{"spec"}, {"status"}, {"metadata", "labels"}, {"metadata", "finalizers"}} {
 		want, _, _ := unstructured.NestedFieldNoCopy(u.Object, path...)
 		got, _, _ := unstructured.NestedFieldNoCopy(on.Object, path...)
-		if diff := cmp.Diff(want, got); diff != "" && u.GetAnnotations()[AnnotationHold] == "" {
+		if diff := cmp.Diff(want, got); diff != "" && u.GetAnnotations()[hold.Annotation] == "" {
 			t.Errorf("%s has another %v after its hold was removed\n-want, +got:\n%s", xp.String(u), path, diff)
 		}
 	}
+}
+
+// Any text as a mark is read or refused, and Next does not panic.
+func FuzzHoldOf(f *testing.F) {
+	for _, s := range []string{
+		`{"restore":"a/b","since":"","reason":"","paused":"true","pinned":true,"compositionUpdatePolicy":"Manual",` +
+			`"resourceRefs":[{"apiVersion":"v1","kind":"K","name":"n"}]}`,
+		`{"identity":"unknown","observes":true,"managementPolicies":["*"],"status":["a",""],"restoreStatus":"x","composedConditions":["?","","Ready,Synced"]}`,
+		`{"resourceRefs":[{"apiVersion":"v1","kind":"K","name":"n"}],"composedConditions":[]}`, `{"status":[null],"composedConditions":[7]}`,
+		`{}`, `null`, `[]`, `""`, ``, `{"resourceRefs":[null,{}]}`, `{"paused":1}`, `{"Pinned":true}`,
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, marker string) {
+		for _, u := range []*unstructured.Unstructured{
+			xptest.XR("x", xptest.Annotated(hold.Annotation, marker), xptest.SeenPaused(), xptest.Annotated(xp.AnnotationPaused, "true")),
+			xptest.XRV2("x", xptest.Annotated(hold.Annotation, marker), xptest.Reconciled()),
+			xptest.Claim("o", xptest.Annotated(hold.Annotation, marker), xptest.OfXR(xptest.XR("x"))),
+			xptest.MR("b", xptest.Annotated(hold.Annotation, marker), xptest.PublishesTo("infra", "s")),
+		} {
+			h, err := hold.Of(u)
+			if (h == nil) == (err == nil) {
+				t.Errorf("got hold %v and error %v", h, err)
+			}
+			if h != nil {
+				b, _ := json.Marshal(h)
+				again := &hold.Hold{}
+				if err := json.Unmarshal(b, again); err != nil {
+					t.Errorf("cannot read %s again: %v", b, err)
+				}
+			}
+			w := NewSnapshot(hold.Unverified)
+			w.Add(u)
+			_ = w.Subjects()
+			_ = w.Needs([]xp.Ref{xp.RefTo(u)})
+			if plan := Next(w, xp.RefTo(u)); plan.Done {
+				t.Errorf("a marked object must not count as adopted: %+v", plan)
+			}
+			if _, err := hold.Put(u, hold.Hold{Restore: restoreName, Since: restoredAt}); err == nil && !xp.IsPaused(u) {
+				t.Error("a held object is not paused")
+			}
+		}
+	})
 }

@@ -92,7 +92,7 @@ func ready(u *unstructured.Unstructured) int64 {
 // the label of the chart; "" if neither has one.
 func versionOf(u *unstructured.Unstructured) string {
 	tags := make([]string, 0, 2)
-	for _, container := range mapsAt(u, "spec", "template", "spec", "containers") {
+	for _, container := range xp.Maps(u.Object, "spec", "template", "spec", "containers") {
 		image, _ := container["image"].(string)
 		image, _, _ = strings.Cut(image, "@")
 		if n := strings.LastIndex(image, ":"); n > strings.LastIndex(image, "/") {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/pack"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -21,7 +22,7 @@ type Requester struct {
 	Started time.Time
 	// Held returns the hold that the Restore put on the object id, if the polling process put it on
 	// and has not lifted it; nil if none is known. Held itself is nil if nothing is known.
-	Held func(id xp.ID) *Hold
+	Held func(id xp.ID) *hold.Hold
 }
 
 // An Investigation is what a Restore asks about a Snapshot, and how completely the Snapshot was

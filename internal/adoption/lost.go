@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -42,7 +43,7 @@ func (t *tree) planUnheld(p Plan) Plan {
 		return lostPlan(u, reason.ComposedAgain, "%s was reconciled without its hold before it was adopted: %s. Crossplane has composed: %s; in place of what was "+
 			"restored: %s; %s", xp.SomeOf(replacements), xp.SomeOf(lost), lostNext)
 	case !asked && (!known || !isReconciledHere(u)):
-		p.Unproven, p.Change = true, Change{} // No operation asks for it: it ended, or the XR was never held. So it is worth no list.
+		p.Unproven, p.Change = true, hold.Change{} // No operation asks for it: it ended, or the XR was never held. So it is worth no list.
 
 		return p
 	}
@@ -50,9 +51,9 @@ func (t *tree) planUnheld(p Plan) Plan {
 	return p.unpinning(u)
 }
 
-// unpinning returns the Plan, or unpin in its place if it has no change.
+// unpinning returns the Plan, or Unpin in its place if it has no change.
 func (p Plan) unpinning(u *unstructured.Unstructured) Plan {
-	if c := unpin(u); p.Patch == nil && c.Patch != nil {
+	if c := hold.Unpin(u); p.Patch == nil && c.Patch != nil {
 		p.Change, p.Done, p.Moving = c, false, true
 	}
 
@@ -84,7 +85,7 @@ func (t *tree) lostBefore() (p Plan, lost bool) {
 // lostPlan returns the Plan for an object that lost something after its hold was removed. The
 // format begins with verbs for the object and for who probably removed the hold.
 func lostPlan(u *unstructured.Unstructured, code reason.Code, format string, args ...any) Plan {
-	return Plan{Lost: true, Change: unpin(u), Failed: code.Messagef(format, append([]any{xp.String(u), lastWriterOf(u)}, args...)...)}
+	return Plan{Lost: true, Change: hold.Unpin(u), Failed: code.Messagef(format, append([]any{xp.String(u), hold.LastWriterOf(u)}, args...)...)}
 }
 
 // replaced returns the restored composed resources that an XR no longer lists (lost), and what it
@@ -136,7 +137,7 @@ func isReconciledHere(u *unstructured.Unstructured) bool {
 	case !ok || c.Reason == xp.ReasonReconcilePaused:
 		return false
 	case c.Since.IsZero():
-		return isCurrent(u, c)
+		return xp.IsCurrent(u, c)
 	default:
 		return !c.Since.Before(u.GetCreationTimestamp().Time)
 	}
@@ -168,7 +169,7 @@ func (t *tree) lostClaim() (p Plan, lost bool) {
 	}
 
 	return t.lost(reason.ClaimReplaced, "%s has no claim any more: %s was reconciled without its hold: %s. Crossplane has created another XR for it: %s; %s",
-		xp.String(t.xr.Unstructured), xp.String(claim), lastWriterOf(claim), r, lostNext), true
+		xp.String(t.xr.Unstructured), xp.String(claim), hold.LastWriterOf(claim), r, lostNext), true
 }
 
 // claimOfThisRestore returns the XR's claim, if it is unmarked and not older than the Restore.
@@ -178,7 +179,7 @@ func (t *tree) claimOfThisRestore() (claim *unstructured.Unstructured, ok bool) 
 		return nil, false
 	}
 	claim = t.snapshot.Get(r)
-	if claim == nil || xp.HasAnnotation(claim, AnnotationHold) {
+	if claim == nil || xp.HasAnnotation(claim, hold.Annotation) {
 		return nil, false
 	}
 	began := t.snapshot.investigation.Started
@@ -209,7 +210,7 @@ func (s *Snapshot) planUnheldClaim(claim xp.Claim, p Plan) Plan {
 	default:
 		// Crossplane copies the claim's settings to its held XR, and composes nothing. The XR's
 		// Plan handles both.
-		if isHoldPause(u) {
+		if hold.HasPaused(u) {
 			t := tree{snapshot: s}
 			t.waitFor(xp.RefTo(u), true, reason.HoldRemoved.Messagef("%s: another writer has removed its hold and not its pause; it is released with "+
 				"%s", xp.RefTo(u), r))
@@ -238,7 +239,7 @@ func (s *Snapshot) planUnheldManaged(u *unstructured.Unstructured) Plan {
 	if p, ok := s.heldAgain(u); ok {
 		return p
 	}
-	if c, ok := dropObservePolicy(u); ok {
+	if c, ok := hold.DropObservePolicy(u); ok {
 		return Plan{Change: c, Moving: true}
 	}
 
@@ -254,7 +255,7 @@ func (s *Snapshot) createdAgain(u *unstructured.Unstructured) (p Plan, ok bool) 
 	}
 	when, ok := createdHere(u)
 	if h := s.stripped(u); h != nil && h.Reported != nil {
-		when, ok = h.Reported.created(u)
+		when, ok = h.Reported.Created(u)
 	}
 	if !ok {
 		return Plan{}, false
@@ -271,7 +272,7 @@ func (s *Snapshot) createdAgain(u *unstructured.Unstructured) (p Plan, ok bool) 
 func createdHere(u *unstructured.Unstructured) (when time.Time, ok bool) {
 	created := u.GetCreationTimestamp().Time
 	for _, name := range []string{xp.AnnotationCreateSucceeded, xp.AnnotationCreatePending} {
-		if when := parseTime(xp.Annotation(u, name)); !created.IsZero() && !when.Before(created) { // API servers and providers write times in seconds.
+		if when := xp.ParseTime(xp.Annotation(u, name)); !created.IsZero() && !when.Before(created) { // API servers and providers write times in seconds.
 			return when, true
 		}
 	}
@@ -300,7 +301,7 @@ func NeedsManagers(u *unstructured.Unstructured) bool {
 func Losses(s *Snapshot, plans map[xp.ID]Plan) []Notice {
 	var notices []Notice
 	for id, p := range plans {
-		if u := s.get(id); p.Lost && u != nil && !xp.HasAnnotation(u, AnnotationHold) {
+		if u := s.get(id); p.Lost && u != nil && !xp.HasAnnotation(u, hold.Annotation) {
 			target := xp.IdentityOnly(xp.RefTo(u), u.GetUID(), u.GetResourceVersion())
 			notices = append(notices, Notice{Target: target, Event: EventStopped, Message: p.Failed.String(), Warning: true})
 		}
@@ -308,4 +309,29 @@ func Losses(s *Snapshot, plans map[xp.ID]Plan) []Notice {
 	slices.SortFunc(notices, func(a, b Notice) int { return xp.RefTo(a.Target).Compare(xp.RefTo(b.Target)) })
 
 	return notices
+}
+
+// planTakenOver returns the Plan for an XR that was taken over while Crossplane may still write, or
+// has written, new resourceRefs. ok is false if the XR lists all of Refs and will go on doing so.
+func (t *tree) planTakenOver() (p Plan, ok bool) {
+	u := t.xr.Unstructured
+	switch {
+	case !t.hold.IsBeingTakenOver(u):
+		return Plan{}, false
+	case !hold.IsSeenPaused(u):
+		t.waitFor(xp.RefTo(u), true, reason.AwaitingPauseReport.Messagef("%s: another writer had created it, and Crossplane has not reported yet that it is "+
+			"paused", xp.RefTo(u)))
+
+		return t.plan, true
+	case t.hold.ListsAll(u):
+		return Plan{}, false
+	}
+	refs, _ := t.xr.ResourceRefs()
+
+	return Plan{
+		Lost: true, Total: t.plan.Total, Change: t.hold.GiveUp(u),
+		Failed: reason.ComposedTwice.Messagef("%s: another writer created it before the restore, and Crossplane has composed: %s. What it composed in the "+
+			"backup is not in the cluster, or has no XR: %s. Nothing of that is deleted. To get what it composed in the backup, %s", xp.String(u), xp.SomeOf(refs),
+			xp.SomeOf(t.hold.Refs), xp.HowToGetBack(xp.RefTo(u))),
+	}, true
 }

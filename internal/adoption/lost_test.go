@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -18,28 +19,11 @@ const (
 	laterAt = "2026-01-02T11:05:00Z"
 )
 
-func created(at string) xptest.Option { return xptest.Field(at, "metadata", "creationTimestamp") }
-
 // ofRestore is the option of an object that the polling Restore created.
 func ofRestore() xptest.Option {
 	return func(u *unstructured.Unstructured) {
 		xptest.Labelled(xp.LabelRestore, "monday")(u)
-		created(cameAt)(u)
-	}
-}
-
-// managed adds an entry to managedFields.
-func managed(manager, operation, at string, paths ...[]string) xptest.Option {
-	return func(u *unstructured.Unstructured) {
-		fields := map[string]any{}
-		for _, path := range paths {
-			set(fields, map[string]any{}, fieldNames(path)...)
-		}
-		list, _, _ := unstructured.NestedSlice(u.Object, "metadata", "managedFields")
-		list = append(list, map[string]any{
-			"manager": manager, "operation": operation, "apiVersion": u.GetAPIVersion(), "time": at, "fieldsType": "FieldsV1", "fieldsV1": fields,
-		})
-		xptest.Field(list, "metadata", "managedFields")(u)
+		xptest.Created(cameAt)(u)
 	}
 }
 
@@ -75,10 +59,10 @@ func lostTree(o ...xptest.Option) (xr, back, replacement *unstructured.Unstructu
 	x := xptest.XR("x")
 	resource := xptest.Annotated(xp.AnnotationResourceName, "bucket")
 	back = xptest.MR("b", xptest.ControlledBy(x), ofRestore(), resource)
-	replacement = xptest.MR("b-new", xptest.ControlledBy(x), created(laterAt), resource)
+	replacement = xptest.MR("b-new", xptest.ControlledBy(x), xptest.Created(laterAt), resource)
 	xr = xptest.XR("x", append([]xptest.Option{
-		ofRestore(), xptest.Refs(replacement), reconciledAt(laterAt), managed("argocd-controller", "Apply", laterAt), managed("kubectl-client-side-apply", "Update", saved),
-		managed("apiextensions.crossplane.io/composite", "Apply", "2026-01-02T11:09:00Z"),
+		ofRestore(), xptest.Refs(replacement), reconciledAt(laterAt), xptest.Managed("argocd-controller", "Apply", laterAt), xptest.Managed("kubectl-client-side-apply", "Update", saved),
+		xptest.Managed("apiextensions.crossplane.io/composite", "Apply", "2026-01-02T11:09:00Z"),
 	}, o...)...)
 
 	return xr, back, replacement
@@ -92,7 +76,7 @@ const (
 func TestNextJudgesAnUnheldXR(t *testing.T) {
 	xr, back, replacement := lostTree()
 	policyPath := xp.Instance{Unstructured: xr}.UpdatePolicyPath()
-	pinned := xptest.With(xr, xptest.Policy(xp.UpdateManual), managed(FieldManager, "Update", cameAt, policyPath))
+	pinned := xptest.With(xr, xptest.Policy(xp.UpdateManual), xptest.Managed(hold.FieldManager, "Update", cameAt, policyPath))
 	calm := xptest.With(xr, xptest.Refs(back))
 	drop := xptest.Without("metadata", "ownerReferences")
 	child := xptest.XR("child", ofRestore(), xptest.ControlledBy(xr), reconciledAt(laterAt))
@@ -126,7 +110,7 @@ func TestNextJudgesAnUnheldXR(t *testing.T) {
 		},
 		"Adopted": {
 			reason: "A resource from before the restore is older and not a replacement.", want: "1/1; done",
-			snapshot: investigated(withRestored(snapshot(xptest.With(replacement, created(saved))), xr, back), xr),
+			snapshot: investigated(withRestored(snapshot(xptest.With(replacement, xptest.Created(saved))), xr, back), xr),
 		},
 		"AnothersChild": {
 			reason: "Another XR in the tree lists the resource.", want: "2/2; done",
@@ -142,7 +126,7 @@ func TestNextJudgesAnUnheldXR(t *testing.T) {
 		},
 		"PinnedByItsPerson": {
 			reason: "The user's own policy stays.", want: "1/1; done",
-			snapshot: investigated(withRestored(snapshot(), xptest.With(calm, xptest.Policy(xp.UpdateManual), managed("kubectl", "Update", saved, policyPath)), back), xr),
+			snapshot: investigated(withRestored(snapshot(), xptest.With(calm, xptest.Policy(xp.UpdateManual), xptest.Managed("kubectl", "Update", saved, policyPath)), back), xr),
 		},
 		"SeenPaused": {
 			reason: "Crossplane has only seen the pause, so nothing is lost yet.", want: "0/1; moving; hold again XOrder x; warns: HoldRemoved",
@@ -162,7 +146,7 @@ func TestNextJudgesAnUnheldXR(t *testing.T) {
 		},
 		"PausedByTheHold": {
 			reason: "Another writer removed only the mark.", want: "0/1; moving; hold again XOrder x; warns: HoldRemoved",
-			snapshot: investigated(withRestored(snapshot(), xptest.With(calm, xptest.SeenPaused(), xptest.Annotated(xp.AnnotationPaused, "true"), managed(FieldManager, "Update", cameAt, []string{"metadata", "annotations", xp.AnnotationPaused})), back), xr),
+			snapshot: investigated(withRestored(snapshot(), xptest.With(calm, xptest.SeenPaused(), xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Managed(hold.FieldManager, "Update", cameAt, []string{"metadata", "annotations", xp.AnnotationPaused})), back), xr),
 		},
 	})
 }
@@ -174,7 +158,7 @@ func TestNextLeavesToOtherRestores(t *testing.T) {
 	pause := []string{"metadata", "annotations", xp.AnnotationPaused}
 	left := func(u *unstructured.Unstructured) *unstructured.Unstructured {
 		return xptest.With(u, ofAnother, xptest.Policy(xp.UpdateManual), xptest.SeenPaused(), xptest.Annotated(xp.AnnotationPaused, "true"),
-			managed(FieldManager, "Apply", cameAt, pause, xp.Instance{Unstructured: u}.UpdatePolicyPath()))
+			xptest.Managed(hold.FieldManager, "Apply", cameAt, pause, xp.Instance{Unstructured: u}.UpdatePolicyPath()))
 	}
 	xr, back, replacement := lostTree()
 	c := xptest.Claim("o")
@@ -238,18 +222,18 @@ func TestNextListsWhatIsRequested(t *testing.T) {
 func TestNextJudgesAnUnheldClaim(t *testing.T) {
 	c := xptest.Claim("o")
 	x := xptest.XR("x", xptest.ClaimedBy(c), ofRestore())
-	claim := xptest.Claim("o", xptest.OfXR(x), ofRestore(), reconciledAt(laterAt), managed("argocd-controller", "Apply", laterAt))
+	claim := xptest.Claim("o", xptest.OfXR(x), ofRestore(), reconciledAt(laterAt), xptest.Managed("argocd-controller", "Apply", laterAt))
 	fresh := xptest.With(claim, xptest.Without("status"))
 	path := xp.Instance{Unstructured: claim}.UpdatePolicyPath()
 	pin := func(u *unstructured.Unstructured) *unstructured.Unstructured {
-		return xptest.With(u, xptest.Policy(xp.UpdateManual), managed(FieldManager, "Update", cameAt, path))
+		return xptest.With(u, xptest.Policy(xp.UpdateManual), xptest.Managed(hold.FieldManager, "Update", cameAt, path))
 	}
 	ourPause := func(u *unstructured.Unstructured) *unstructured.Unstructured {
 		return xptest.With(pin(u), xptest.SeenPaused(), xptest.Annotated(xp.AnnotationPaused, "true"),
-			managed(FieldManager, "Update", cameAt, []string{"metadata", "annotations", xp.AnnotationPaused}))
+			xptest.Managed(hold.FieldManager, "Update", cameAt, []string{"metadata", "annotations", xp.AnnotationPaused}))
 	}
 	heldXR := held(x, xptest.SeenPaused())
-	toY := xptest.Claim("o", xptest.OfXR(xptest.XR("y")), ofRestore(), reconciledAt(laterAt), managed("argocd-controller", "Apply", laterAt))
+	toY := xptest.Claim("o", xptest.OfXR(xptest.XR("y")), ofRestore(), reconciledAt(laterAt), xptest.Managed("argocd-controller", "Apply", laterAt))
 	revision := xptest.Revision(xptest.RevisionName, x)
 	runPlans(t, x, map[string]planCase{
 		"XRHeld": {
@@ -258,13 +242,13 @@ func TestNextJudgesAnUnheldClaim(t *testing.T) {
 		},
 		"XRLetGo": {
 			reason: "The claim may be released when the XR has been unpaused.", want: "release XOrder x",
-			snapshot: investigated(withRestored(snapshot(revision), xptest.With(heldXR, unpaused(), xptest.Reconciled()), claim), x),
+			snapshot: investigated(withRestored(snapshot(revision), xptest.With(heldXR, xptest.Unpaused(), xptest.Reconciled()), claim), x),
 		},
 		"Live": {reason: "A claim from before the restore was never held.", want: "unpause XOrder x", snapshot: investigated(withRestored(snapshot(revision, claim), heldXR), x)},
 		"Replaced": {
 			reason: "The claim has lost its reference, and Crossplane has created another XR.", want: "failed: XOrder x has no claim any more ClaimReplaced",
 			says:     "Crossplane has created another XR for it: XOrder y",
-			snapshot: investigated(withRestored(snapshot(revision, xptest.XR("y", xptest.ClaimedBy(c), created(laterAt))), heldXR, toY), x),
+			snapshot: investigated(withRestored(snapshot(revision, xptest.XR("y", xptest.ClaimedBy(c), xptest.Created(laterAt))), heldXR, toY), x),
 		},
 		"Another": {
 			reason: "The claim had another XR in the backup.", want: "unpause XOrder x",
@@ -272,7 +256,7 @@ func TestNextJudgesAnUnheldClaim(t *testing.T) {
 		},
 		"Unbound": {
 			reason: "Crossplane is about to create another XR.", want: "moving; waits: OrderClaim team-a/o ClaimReplaced",
-			snapshot: investigated(withRestored(snapshot(revision), xptest.With(heldXR, unpaused(), xptest.Reconciled()), xptest.With(toY, xptest.Without("spec", "resourceRef"))), x),
+			snapshot: investigated(withRestored(snapshot(revision), xptest.With(heldXR, xptest.Unpaused(), xptest.Reconciled()), xptest.With(toY, xptest.Without("spec", "resourceRef"))), x),
 		},
 		"Pinned": {
 			reason: "The claim must not stay pinned.", want: "free OrderClaim team-a/o",
@@ -296,11 +280,11 @@ func TestNextJudgesAnUnheldClaim(t *testing.T) {
 		},
 		"NewXR": {
 			reason: "Crossplane has created another XR.", of: claim, want: "failed: OrderClaim team-a/o was reconciled without its hold ClaimReplaced",
-			says: "Crossplane has created another XR for it: XOrder x", snapshot: investigated(withRestored(snapshot(xptest.XR("x", xptest.ClaimedBy(c), created(laterAt))), claim), claim),
+			says: "Crossplane has created another XR for it: XOrder x", snapshot: investigated(withRestored(snapshot(xptest.XR("x", xptest.ClaimedBy(c), xptest.Created(laterAt))), claim), claim),
 		},
 		"Alive": {
 			reason: "The XR is older than the restore.", of: claim, want: "done",
-			snapshot: investigated(withRestored(snapshot(xptest.XR("x", xptest.ClaimedBy(c), created(saved))), claim), claim),
+			snapshot: investigated(withRestored(snapshot(xptest.XR("x", xptest.ClaimedBy(c), xptest.Created(saved))), claim), claim),
 		},
 	})
 }
@@ -308,16 +292,16 @@ func TestNextJudgesAnUnheldClaim(t *testing.T) {
 // begunAt sets when the polling Restore began.
 func begunAt(at string, w *Snapshot) *Snapshot {
 	q := *w.investigation
-	q.Started = parseTime(at)
+	q.Started = xp.ParseTime(at)
 	w.Investigate(q)
 
 	return w
 }
 
 func TestNextJudgesAnUnheldMR(t *testing.T) {
-	mr := xptest.MR("b", ofRestore(), managed("argocd-controller", "Update", laterAt))
+	mr := xptest.MR("b", ofRestore(), xptest.Managed("argocd-controller", "Update", laterAt))
 	path := []string{"spec", "managementPolicies"}
-	observing := xptest.With(mr, policies(`["Observe"]`), managed(FieldManager, "Update", cameAt, path))
+	observing := xptest.With(mr, xptest.ManagementPolicies(`["Observe"]`), xptest.Managed(hold.FieldManager, "Update", cameAt, path))
 	runPlans(t, mr, map[string]planCase{
 		"Created": {
 			reason: "The provider has created another external resource.", want: "failed: Bucket b CreatedAgain",
@@ -353,7 +337,7 @@ func TestNextJudgesAnUnheldMR(t *testing.T) {
 		},
 		"ObservesWithOthers": {
 			reason: "Another manager set policies before, and their values are unknown.", want: "done",
-			snapshot: investigated(withRestored(snapshot(), xptest.With(observing, managed("kubectl", "Update", saved, path))), mr),
+			snapshot: investigated(withRestored(snapshot(), xptest.With(observing, xptest.Managed("kubectl", "Update", saved, path))), mr),
 		},
 	})
 }

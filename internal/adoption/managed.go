@@ -2,11 +2,11 @@ package adoption
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -18,7 +18,7 @@ const (
 
 // A managedStep is the next step of the hold of an MR, and why the MR is held until then.
 type managedStep struct {
-	Change
+	hold.Change
 
 	why    reason.Message
 	moving bool
@@ -33,7 +33,7 @@ type managedStep struct {
 }
 
 // nextForManaged plans for an MR that no held XR composes.
-func nextForManaged(s *Snapshot, u *unstructured.Unstructured, h *Hold) Plan {
+func nextForManaged(s *Snapshot, u *unstructured.Unstructured, h *hold.Hold) Plan {
 	if h == nil {
 		return s.planUnheldManaged(u)
 	}
@@ -69,7 +69,7 @@ func (t *tree) planComposedManaged(r xp.Ref, u *unstructured.Unstructured) bool 
 	if err != nil || h.Clone != "" {
 		return false
 	}
-	if !IsMarked(u) {
+	if !hold.IsMarked(u) {
 		return xp.IsComposite(u) && !h.Quarantine && t.takeOwnerless(r, u, h)
 	}
 	if h.Quarantine {
@@ -82,7 +82,7 @@ func (t *tree) planComposedManaged(r xp.Ref, u *unstructured.Unstructured) bool 
 }
 
 // planStep adds the step of a held MR to the plan of its XR, and reports whether it belongs there.
-func (t *tree) planStep(r xp.Ref, u *unstructured.Unstructured, h *Hold) bool {
+func (t *tree) planStep(r xp.Ref, u *unstructured.Unstructured, h *hold.Hold) bool {
 	e := managedStepOf(t.snapshot, u, h)
 	// A user can write any refs into an unsigned mark. An MR that the XR controls is the XR's; an
 	// MR without a controller has its own operation.
@@ -120,9 +120,9 @@ func (t *tree) awaitManaged(r xp.Ref, u *unstructured.Unstructured, e managedSte
 // its controller, if the hold has an Owner -> its external resource is known -> its connection
 // secret exists, and the Secrets that its provider reads -> observed, with observe-first ->
 // released.
-func managedStepOf(s *Snapshot, u *unstructured.Unstructured, h *Hold) managedStep {
+func managedStepOf(s *Snapshot, u *unstructured.Unstructured, h *hold.Hold) managedStep {
 	if h.Freed {
-		return managedStep{Change: s.key.lift(u, h, stepFreed), why: reason.Releasing.Messagef(waitReleased), moving: true}
+		return managedStep{Change: s.key.Lift(u, h, hold.StepFreed), why: reason.Releasing.Messagef(waitReleased), moving: true}
 	}
 	by, ok := pauseIgnoredBy(u, h)
 	if ok && (by.created || h.Identity != "" || h.Observes) {
@@ -137,7 +137,7 @@ func managedStepOf(s *Snapshot, u *unstructured.Unstructured, h *Hold) managedSt
 }
 
 // heldManagedStep is managedStepOf for an MR that its provider has not reconciled meanwhile.
-func heldManagedStep(s *Snapshot, u *unstructured.Unstructured, h *Hold) managedStep {
+func heldManagedStep(s *Snapshot, u *unstructured.Unstructured, h *hold.Hold) managedStep {
 	if e := s.ownerlessStep(u, h); !e.why.IsZero() {
 		return e
 	}
@@ -152,7 +152,9 @@ func heldManagedStep(s *Snapshot, u *unstructured.Unstructured, h *Hold) managed
 	if secret := s.uncontrolledSecret(u); secret != nil && h.Secret {
 		// A provider takes control of a Secret without a controller only if it publishes other
 		// data.
-		return managedStep{Change: takeControl(u, secret), why: reason.Relinking.Messagef("it becomes the controller of its connection secret again"), moving: true}
+		return managedStep{
+			Change: hold.TakeControl(u, secret), why: reason.Relinking.Messagef("it becomes the controller of its connection secret again"), moving: true,
+		}
 	}
 	if why := cmp.Or(s.missingSecret(u, h), s.missingInput(u, h)); !why.IsZero() {
 		return managedStep{why: why}
@@ -160,7 +162,7 @@ func heldManagedStep(s *Snapshot, u *unstructured.Unstructured, h *Hold) managed
 	if e := s.whilePaused(u, h); !e.why.IsZero() {
 		return s.notReconciled(u, e)
 	}
-	if h.Observes && !h.ownPause() && xp.OnlyObserves(u) {
+	if h.Observes && !h.OwnPause() && xp.OnlyObserves(u) {
 		if e := s.notReconciled(u, s.observingStep(u, h)); !e.why.IsZero() {
 			return e
 		}
@@ -169,7 +171,7 @@ func heldManagedStep(s *Snapshot, u *unstructured.Unstructured, h *Hold) managed
 		return managedStep{ready: true}
 	}
 
-	return managedStep{Change: s.key.lift(u, h, stepReleased), why: s.whyReleasing(h), moving: true}
+	return managedStep{Change: s.key.Lift(u, h, stepReleased), why: s.whyReleasing(h), moving: true}
 }
 
 // notReconciled returns the step with the reason that the provider does not reconcile the MR, if
@@ -187,7 +189,7 @@ func (s *Snapshot) notReconciled(u *unstructured.Unstructured, e managedStep) ma
 
 // whyReleasing returns the reason to wait until an MR is released. Where Secrets are not observed, it
 // is the Secret that the MR was held for.
-func (s *Snapshot) whyReleasing(h *Hold) reason.Message {
+func (s *Snapshot) whyReleasing(h *hold.Hold) reason.Message {
 	switch only := s.secretless && h.Identity == "" && !h.Observes; {
 	case only && len(h.Inputs) > 0:
 		return reason.InputSecretMissing.Messagef("it is held until the Secrets that its provider reads are there")
@@ -200,11 +202,11 @@ func (s *Snapshot) whyReleasing(h *Hold) reason.Message {
 
 // whilePaused returns the step of a paused MR before its provider may observe it; the zero value if
 // nothing is left to wait for.
-func (s *Snapshot) whilePaused(u *unstructured.Unstructured, h *Hold) managedStep {
+func (s *Snapshot) whilePaused(u *unstructured.Unstructured, h *hold.Hold) managedStep {
 	if !xp.IsPaused(u) {
 		return managedStep{}
 	}
-	if h.Observes && !h.ownPause() && !xp.HasPolicies(u) {
+	if h.Observes && !h.OwnPause() && !xp.HasPolicies(u) {
 		return managedStep{why: reason.NoManagementPolicies.Messagef("its kind has no managementPolicies, so it can't observe first, as the setting observe-first "+
 			"asks: its provider would create or change its external resource. Look for that, then release this: %s", releaseByForce(u))}
 	}
@@ -213,7 +215,7 @@ func (s *Snapshot) whilePaused(u *unstructured.Unstructured, h *Hold) managedSte
 	}
 	// The provider's report counts only after it has seen the pause: a status can be from the
 	// backup.
-	if counts := h.Observes || h.Identity != "" && len(h.Status) > 0; counts && !h.ownPause() && !IsSeenPaused(u) {
+	if counts := h.Observes || h.Identity != "" && len(h.Status) > 0; counts && !h.OwnPause() && !hold.IsSeenPaused(u) {
 		e := managedStep{
 			why: reason.AwaitingPauseReport.Messagef("its provider has not reported yet that it is paused"), moving: true, pending: true,
 		}
@@ -236,7 +238,7 @@ func (s *Snapshot) whilePaused(u *unstructured.Unstructured, h *Hold) managedSte
 // isSettled reports whether an MR that is held for its identity can be released without a second
 // external resource: a user has set the external-name, or marked in Crossplane's way that none
 // exists.
-func isSettled(u *unstructured.Unstructured, h *Hold) bool {
+func isSettled(u *unstructured.Unstructured, h *hold.Hold) bool {
 	_, pending := u.GetAnnotations()[xp.AnnotationCreatePending]
 
 	return h.Identity == "" || xp.IdentityOf(u) == xp.Known || h.Identity == xp.CreatePending && !pending || !h.Observes && !xp.MayCreate(u)
@@ -262,99 +264,4 @@ func WhyHeld(i xp.Identity, id string) reason.Message {
 // staysHeld returns the message that u can't be released, because of why.
 func staysHeld(u *unstructured.Unstructured, why reason.Message) reason.Message {
 	return reason.Message{Code: why.Code, Text: xp.String(u) + " stays held: " + why.Text}
-}
-
-// The reasons of holds of MRs.
-const (
-	// ReasonObserve is the reason of the hold of an MR with observe-first.
-	ReasonObserve = "restored from a backup; it only observes until its provider has found its external resource [" + string(reason.ObservesFirst) + "]"
-	// ReasonEarly is the reason of the hold of an MR that is restored before others. Its provider
-	// could create resources that it does not find yet and that are restored later.
-	ReasonEarly = "restored from a backup; its provider does not reconcile it until everything is restored [" + string(reason.AwaitingRestore) + "]"
-	// ReasonMarked is the reason of the hold of an MR that an earlier restore held at its backup.
-	ReasonMarked = "restored from a backup that was taken while it was held [" + string(reason.AwaitingRestore) + "]"
-	// ReasonStatus is the reason of the hold of an MR whose status is restored.
-	ReasonStatus = "restored from a backup; its provider does not reconcile it until its status is restored [" + string(reason.AwaitingRestore) + "]"
-)
-
-// saveOriginals saves the policies and status settings of u, which is about to be created, in the
-// hold, and changes u. earlier is the hold of the backup; nil for none.
-func (h *Hold) saveOriginals(u *unstructured.Unstructured, earlier *Hold) error {
-	observe := h.Observes
-	h.Observes, h.Policies = false, nil
-	switch {
-	case earlier != nil && earlier.Observes && xp.OnlyObserves(u):
-		h.Observes, h.Policies = true, earlier.Policies
-	case observe && xp.MayWrite(u):
-		h.Observes = true
-		_, _, err := unstructured.NestedStringSlice(u.Object, "spec", fieldPolicies)
-		h.Policies, _ = xp.ManagementPolicies(u)
-		if err == nil {
-			err = unstructured.SetNestedStringSlice(u.Object, []string{xp.PolicyObserve}, "spec", fieldPolicies)
-		}
-		if err != nil {
-			return fmt.Errorf("cannot make %s observe only: %w", xp.String(u), err)
-		}
-	}
-	if earlier != nil {
-		earlier.returnStatus(u)
-	}
-	if len(h.Status) == 0 {
-		return nil
-	}
-	if own, ok := u.GetAnnotations()[xp.AnnotationRestoreStatus]; ok {
-		h.RestoreStatus = &own
-	}
-	xp.Annotate(u, xp.AnnotationRestoreStatus, "true")
-
-	return nil
-}
-
-// returnStatus gives u, which is about to be created, its own annotation for its status back.
-func (h *Hold) returnStatus(u *unstructured.Unstructured) {
-	if len(h.Status) > 0 {
-		returnAnnotation(u, xp.AnnotationRestoreStatus, h.RestoreStatus)
-	}
-}
-
-// returnPolicies gives u, which is about to be created, its own managementPolicies back.
-func (h *Hold) returnPolicies(u *unstructured.Unstructured) {
-	switch {
-	case !h.Observes || !xp.OnlyObserves(u):
-	case len(h.Policies) == 0:
-		unstructured.RemoveNestedField(u.Object, "spec", "managementPolicies")
-	default:
-		_ = unstructured.SetNestedStringSlice(u.Object, h.Policies, "spec", "managementPolicies") // The path was just read.
-	}
-}
-
-// restoreOriginals adds to a patch of a live object what saveOriginals changed.
-func (h *Hold) restoreOriginals(u *unstructured.Unstructured, p map[string]any) {
-	if len(h.Status) > 0 {
-		set(p, nullable(h.RestoreStatus), "metadata", "annotations", xp.AnnotationRestoreStatus)
-	}
-	// A value that another writer has set since stays.
-	if h.Observes && xp.OnlyObserves(u) {
-		var own []any
-		for _, policy := range h.Policies {
-			own = append(own, policy)
-		}
-		set(p, nil, "spec", fieldPolicies)
-		if own != nil {
-			set(p, own, "spec", fieldPolicies)
-		}
-	}
-}
-
-// set sets the field at path in a patch; nil removes the field from the object.
-func set(patch map[string]any, value any, path ...string) {
-	for _, name := range path[:len(path)-1] {
-		next, ok := patch[name].(map[string]any)
-		if !ok {
-			next = map[string]any{}
-			patch[name] = next
-		}
-		patch = next
-	}
-	patch[path[len(path)-1]] = value
 }

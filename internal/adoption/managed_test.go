@@ -6,13 +6,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
 // forSecret returns u held until its connection secret is restored, then changed by the options.
 func forSecret(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
-	return withMark(u, Hold{Restore: restoreName, Since: restoredAt, Reason: ReasonSecret}, o...)
+	return withMark(u, hold.Hold{Restore: restoreName, Since: restoredAt, Reason: hold.ReasonSecret}, o...)
 }
 
 // bringSecret is the command that restores a Secret which the restore left out.
@@ -20,12 +21,12 @@ const bringSecret = "velero restore create --from-backup nightly --include-names
 
 // leftOut is forSecret for a Secret in the backup that the restore's filters leave out.
 func leftOut(u *unstructured.Unstructured) *unstructured.Unstructured {
-	return withMark(u, Hold{Restore: restoreName, Since: restoredAt, Reason: ReasonSecret, Secret: true, SecretBy: bringSecret})
+	return withMark(u, hold.Hold{Restore: restoreName, Since: restoredAt, Reason: hold.ReasonSecret, Secret: true, SecretBy: bringSecret})
 }
 
 // awaiting is forSecret for a Secret in the backup.
 func awaiting(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
-	return withMark(u, Hold{Restore: restoreName, Since: restoredAt, Reason: ReasonSecret, Secret: true, Reported: ReportedOf(u)}, o...)
+	return withMark(u, hold.Hold{Restore: restoreName, Since: restoredAt, Reason: hold.ReasonSecret, Secret: true, Reported: hold.ReportedOf(u)}, o...)
 }
 
 // withoutSecrets returns the Snapshot, of a cluster whose Secrets were not listed.
@@ -47,14 +48,14 @@ func unreadable(objects ...*unstructured.Unstructured) *Snapshot {
 func TestNextAwaitsTheSecretOfAnXR(t *testing.T) {
 	publishing := xptest.XR("x", xptest.PublishesTo("infra", "s"))
 	revision, secret := xptest.Revision(xptest.RevisionName, publishing), xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(publishing))
-	with := func(h Hold, o ...xptest.Option) *unstructured.Unstructured {
+	with := func(h hold.Hold, o ...xptest.Option) *unstructured.Unstructured {
 		u := publishing.DeepCopy()
 		h.Restore, h.Since = restoreName, restoredAt
-		must(Put(u, h))
+		xptest.Value(hold.Put(u, h))
 
 		return xptest.With(u, append([]xptest.Option{xptest.SeenPaused()}, o...)...)
 	}
-	awaits, left := Hold{Secret: true}, Hold{Secret: true, SecretBy: bringSecret}
+	awaits, left := hold.Hold{Secret: true}, hold.Hold{Secret: true, SecretBy: bringSecret}
 	runPlans(t, publishing, map[string]planCase{
 		"Back": {reason: "The Secret is back.", want: "unpause XOrder x", snapshot: snapshot(with(awaits), revision, secret)},
 		"Failed": {
@@ -63,8 +64,8 @@ func TestNextAwaitsTheSecretOfAnXR(t *testing.T) {
 		"LeftOut": {
 			reason: "The filters of the restore leave the Secret out.", want: "waits: XOrder x ConnectionSecretMissing", says: bringSecret, snapshot: snapshot(with(left), revision),
 		},
-		"NoneInTheBackup": {reason: "The backup has no Secret to wait for.", want: "unpause XOrder x", snapshot: snapshot(with(Hold{}), revision)},
-		"LetGo":           {reason: "The XR was unpaused and has published already.", want: "release XOrder x", snapshot: snapshot(with(left, unpaused(), xptest.Reconciled()), revision)},
+		"NoneInTheBackup": {reason: "The backup has no Secret to wait for.", want: "unpause XOrder x", snapshot: snapshot(with(hold.Hold{}), revision)},
+		"LetGo":           {reason: "The XR was unpaused and has published already.", want: "release XOrder x", snapshot: snapshot(with(left, xptest.Unpaused(), xptest.Reconciled()), revision)},
 	})
 }
 
@@ -110,7 +111,7 @@ func TestNextForManaged(t *testing.T) {
 		"Copy": {reason: "Only a user can release a copy of a live object.", of: local, want: "failed: Bucket team-a/b stays held: it is a copy", snapshot: snapshot(copied(local))},
 		"Gone": {reason: "The plan reports an MR that did not come back.", want: "failed: Bucket b NotInCluster", snapshot: snapshot()},
 		"Unreadable": {
-			reason: "A user must correct a mark that can't be read.", want: "failed: MarkUnreadable", snapshot: snapshot(xptest.With(mr, xptest.Annotated(AnnotationHold, "?"))),
+			reason: "A user must correct a mark that can't be read.", want: "failed: MarkUnreadable", snapshot: snapshot(xptest.With(mr, xptest.Annotated(hold.Annotation, "?"))),
 		},
 	})
 }
@@ -122,7 +123,7 @@ func TestNextReleasesComposed(t *testing.T) {
 	mr, other := xptest.MR("b", xptest.ControlledBy(x), publishes), xptest.MR("c", xptest.ControlledBy(x), publishes)
 	revision := xptest.Revision(xptest.RevisionName, x)
 	paused := held(xptest.XR("x", xptest.Refs(mr, other)), xptest.SeenPaused())
-	free := xptest.With(paused, unpaused(), xptest.Reconciled())
+	free := xptest.With(paused, xptest.Unpaused(), xptest.Reconciled())
 	ownPause := held(xptest.XR("x", xptest.Refs(mr), xptest.Annotated(xp.AnnotationPaused, "true")))
 	runPlans(t, x, map[string]planCase{
 		"Both": {
@@ -166,27 +167,27 @@ func TestNextOfACopyOfAnUnboundClaim(t *testing.T) {
 	runPlans(t, claim, map[string]planCase{
 		"Copy": {reason: "An empty copy must not count as adopted.", want: "failed: OrderClaim team-a/o stays held: it is a copy", snapshot: snapshot(claim)},
 	})
-	notice := must(Unverified.Stopped(claim, "why"))
-	h, err := HoldOf(xptest.Merge(claim, notice.Patch))
+	notice := xptest.Value(Stopped(hold.Unverified, claim, "why"))
+	h, err := hold.Of(xptest.Merge(claim, notice.Patch))
 	if err != nil || h == nil || h.Reason != "why" {
 		t.Errorf("Stopped must work for a held copy; got %+v, %v", h, err)
 	}
 }
 
 // releaseInput is a Secret in which Helm keeps a release.
-var releaseInput = Input{Namespace: "shop", Name: "sh.helm.release.v1.shop.v3"}
+var releaseInput = hold.Input{Namespace: "shop", Name: "sh.helm.release.v1.shop.v3"}
 
 // reading returns u held until the Secrets that its provider reads exist, then changed by the
 // options.
-func reading(u *unstructured.Unstructured, in Input, o ...xptest.Option) *unstructured.Unstructured {
-	return withMark(u, Hold{Restore: restoreName, Since: restoredAt, Reason: ReasonInput(in), Inputs: []Input{in}}, o...)
+func reading(u *unstructured.Unstructured, in hold.Input, o ...xptest.Option) *unstructured.Unstructured {
+	return withMark(u, hold.Hold{Restore: restoreName, Since: restoredAt, Reason: hold.ReasonInput(in), Inputs: []hold.Input{in}}, o...)
 }
 
 // If the Secret with a database's password is missing, a provider that generates passwords makes
 // another one, and changes the password of the live database.
 func TestNextAwaitsWhatAProviderReads(t *testing.T) {
 	mr, local, x := xptest.MR("db"), xptest.NamespacedMR("db"), xptest.XR("x")
-	input := Input{Namespace: "infra", Name: "password"}
+	input := hold.Input{Namespace: "infra", Name: "password"}
 	stored, left := input, input
 	stored.Stored = true
 	left.Stored, left.By = true, bringSecret
@@ -225,4 +226,14 @@ func TestNextAwaitsWhatAProviderReads(t *testing.T) {
 			snapshot: snapshot(reading(local, input), xptest.Object("v1", "Secret", "team-a", "password")),
 		},
 	})
+}
+
+// A Velero that does not know the annotation for the connection secret leaves it on the object.
+func TestLiftRemovesVeleroAnnotations(t *testing.T) {
+	mr := xptest.MR("b", xptest.PublishesTo("infra", "s"))
+	u := awaiting(mr, xptest.Annotated(xp.AnnotationMustRestore, "true"))
+	p := Next(snapshot(u, xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(mr))), xp.RefTo(u))
+	if after := xptest.Merge(p.Target, p.Patch); !p.Lifts() || xp.HasAnnotation(after, xp.AnnotationMustRestore) {
+		t.Errorf("got %v", after.GetAnnotations())
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -19,7 +20,7 @@ import (
 func TestHoldAgain(t *testing.T) {
 	xr, back, _ := lostTree(xptest.Without("status"))
 	path := xp.Instance{Unstructured: xr}.UpdatePolicyPath()
-	ours := managed(FieldManager, "Update", cameAt, path)
+	ours := xptest.Managed(hold.FieldManager, "Update", cameAt, path)
 	for name, tc := range map[string]struct {
 		reason string
 		xr     *unstructured.Unstructured
@@ -30,16 +31,16 @@ func TestHoldAgain(t *testing.T) {
 		"Theirs":    {reason: "A policy belongs to the user unless managedFields name the plugin.", xr: xptest.With(xr, xptest.Policy(xp.UpdateManual)), want: new(xp.UpdateManual)},
 		"Automatic": {reason: "Another writer has removed the pin.", xr: xptest.With(xr, xptest.Policy(xp.UpdateAutomatic), ours), want: new(xp.UpdateAutomatic)},
 		"Shared": {
-			reason: "The manager in the backup had the other value.", xr: xptest.With(xr, xptest.Policy(xp.UpdateManual), ours, managed("kubectl", "Update", saved, path)),
+			reason: "The manager in the backup had the other value.", xr: xptest.With(xr, xptest.Policy(xp.UpdateManual), ours, xptest.Managed("kubectl", "Update", saved, path)),
 			want: new(xp.UpdateAutomatic),
 		},
 		"SharedSince": {
-			reason: "A manager that wrote the same value since wants that value.", xr: xptest.With(xr, xptest.Policy(xp.UpdateManual), ours, managed("flux", "Apply", laterAt, path)),
+			reason: "A manager that wrote the same value since wants that value.", xr: xptest.With(xr, xptest.Policy(xp.UpdateManual), ours, xptest.Managed("flux", "Apply", laterAt, path)),
 			want: new(xp.UpdateManual),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			key := Key(strings.Repeat("k", KeySize))
+			key := hold.Key(strings.Repeat("k", hold.KeySize))
 			w := NewSnapshot(key)
 			w.SetTime(noon)
 			u := xptest.With(tc.xr, xptest.Refs(back))
@@ -52,10 +53,10 @@ func TestHoldAgain(t *testing.T) {
 			if err != nil || h == nil {
 				t.Fatalf("%s\n%v, %v", tc.reason, h, err)
 			}
-			want := &Hold{
+			want := &hold.Hold{
 				Restore: restoreName, Since: noon.Format(time.RFC3339), Pinned: true, UpdatePolicy: tc.want, Again: true, Refs: refs(back), Reason: h.Reason,
 			}
-			if diff := cmp.Diff(want, h, cmpopts.IgnoreFields(Hold{}, "Of", "Composition", "Revision")); diff != "" {
+			if diff := cmp.Diff(want, h, cmpopts.IgnoreFields(hold.Hold{}, "Of", "Composition", "Revision")); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 			if policy, _ := (xp.Instance{Unstructured: after}).UpdatePolicy(); policy != xp.UpdateManual || !xp.IsPaused(after) {
@@ -73,7 +74,7 @@ func TestHoldAgain(t *testing.T) {
 func TestNextWithoutPause(t *testing.T) {
 	xr, back, replacement := lostTree(xptest.Without("status"))
 	unpaused := func(lists *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
-		h := heldFor(xptest.With(xr, xptest.Refs(back)), Hold{}, xptest.Without("metadata", "annotations", xp.AnnotationPaused))
+		h := heldFor(xptest.With(xr, xptest.Refs(back)), hold.Hold{}, xptest.Without("metadata", "annotations", xp.AnnotationPaused))
 
 		return xptest.With(xptest.With(h, xptest.Refs(lists)), o...)
 	}
@@ -85,7 +86,7 @@ func TestNextWithoutPause(t *testing.T) {
 		},
 		"PersonsOwn": {
 			reason: "Another writer removed the user's own pause, so the user no longer wants it.", want: "0/1; moving; hold again XOrder x; warns: HoldRemoved",
-			snapshot: investigated(withRestored(snapshot(revision), xptest.With(heldFor(xptest.With(xr, xptest.Refs(back), xptest.Annotated(xp.AnnotationPaused, "true")), Hold{}), xptest.Without("metadata", "annotations", xp.AnnotationPaused)), back), xr),
+			snapshot: investigated(withRestored(snapshot(revision), xptest.With(heldFor(xptest.With(xr, xptest.Refs(back), xptest.Annotated(xp.AnnotationPaused, "true")), hold.Hold{}), xptest.Without("metadata", "annotations", xp.AnnotationPaused)), back), xr),
 		},
 		"Late": {
 			reason:   "Crossplane has replaced the composed resource.",
@@ -115,10 +116,10 @@ func TestNextKeepsAnothersPause(t *testing.T) {
 	}{
 		"XR":         {reason: "Git sets the pause to false.", xr: held(x, xptest.Reconciled(), set), claim: free, want: "false"},
 		"XRTakenOff": {reason: "The user has removed their own pause.", xr: held(own(x, "true"), xptest.Reconciled(), off), claim: free},
-		"XRLetGo":    {reason: "The plugin itself replaced the pause, so the user's own value must return.", xr: held(own(x, "false"), unpaused(), xptest.Reconciled()), claim: free, want: "false"},
-		"Claim":      {reason: "Git sets the pause of the claim to false.", xr: held(x, unpaused(), xptest.Reconciled()), claim: held(claim, xptest.Reconciled(), set), want: "false"},
-		"ClaimOff":   {reason: "The user has removed their own pause of the claim.", xr: held(x, unpaused(), xptest.Reconciled()), claim: held(own(claim, "true"), xptest.Reconciled(), off)},
-		"ClaimsOwn":  {reason: "No other writer has changed the pause.", xr: held(x, unpaused(), xptest.Reconciled()), claim: held(own(claim, "false"), xptest.SeenPaused()), want: "false"},
+		"XRLetGo":    {reason: "The plugin itself replaced the pause, so the user's own value must return.", xr: held(own(x, "false"), xptest.Unpaused(), xptest.Reconciled()), claim: free, want: "false"},
+		"Claim":      {reason: "Git sets the pause of the claim to false.", xr: held(x, xptest.Unpaused(), xptest.Reconciled()), claim: held(claim, xptest.Reconciled(), set), want: "false"},
+		"ClaimOff":   {reason: "The user has removed their own pause of the claim.", xr: held(x, xptest.Unpaused(), xptest.Reconciled()), claim: held(own(claim, "true"), xptest.Reconciled(), off)},
+		"ClaimsOwn":  {reason: "No other writer has changed the pause.", xr: held(x, xptest.Unpaused(), xptest.Reconciled()), claim: held(own(claim, "false"), xptest.SeenPaused()), want: "false"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -136,12 +137,11 @@ func TestNextKeepsAnothersPause(t *testing.T) {
 func TestNextOfHeldAgain(t *testing.T) {
 	xr, back, replacement := lostTree(xptest.Without("status"))
 	again := func(lists ...*unstructured.Unstructured) *unstructured.Unstructured {
-		u := heldFor(xptest.With(xr, xptest.Refs(lists...)), Hold{}, xptest.SeenPaused())
-		h := must(HoldOf(u))
+		u := heldFor(xptest.With(xr, xptest.Refs(lists...)), hold.Hold{}, xptest.SeenPaused())
+		h := xptest.Value(hold.Of(u))
 		h.Again = true
-		mark := Unverified.mark(xp.RefTo(u), h)
 
-		return xptest.With(u, xptest.Annotated(AnnotationHold, mark))
+		return xptest.Merge(u, hold.Unverified.MarkPatch(u, h))
 	}
 	revision := xptest.Revision(xptest.RevisionName, xr)
 	synced := xptest.With(back, xptest.Reconciled())
@@ -163,34 +163,6 @@ func TestNextOfHeldAgain(t *testing.T) {
 	w := investigated(withRestored(snapshot(revision, replacement), again(replacement), back), xr)
 	if notices := Losses(w, map[xp.ID]Plan{xp.RefTo(xr).ID(): Next(w, xp.RefTo(xr))}); len(notices) > 0 {
 		t.Errorf("the mark reports the loss already; got %+v", notices)
-	}
-}
-
-func TestLastWriter(t *testing.T) {
-	for name, tc := range map[string]struct {
-		reason string
-		of     []xptest.Option
-		want   string
-	}{
-		"Earlier": {reason: "A write before the backup does not count.", of: []xptest.Option{managed("kubectl", "Update", saved)}, want: "its managedFields do not name that writer (kubectl get --show-managed-fields)"},
-		"Last": {
-			reason: "Only the last writer that is not a controller counts.", want: `the last to write it was "flux" (Apply, 2026-01-02T11:06:00Z)`,
-			of: []xptest.Option{
-				managed("kubectl", "Update", laterAt), managed("flux", "Apply", "2026-01-02T11:06:00Z"), managed("edit", "Update", cameAt),
-				managed("crossplane", "Update", "2026-01-02T11:07:00Z"), managed(FieldManager, "Update", "2026-01-02T11:08:00Z"), managed("velero-server", "Update", "2026-01-02T11:08:00Z"),
-			},
-		},
-		"Damaged": {
-			reason: "Any user can write damaged managedFields.",
-			of:     []xptest.Option{xptest.Field([]any{"x", map[string]any{"manager": int64(1), "time": true}}, "metadata", "managedFields")},
-			want:   "its managedFields do not name that writer (kubectl get --show-managed-fields)",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, lastWriterOf(xptest.XR("x", append([]xptest.Option{ofRestore()}, tc.of...)...))); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
-		})
 	}
 }
 
@@ -227,41 +199,41 @@ func TestNextForWhatCameBackWithoutItsHold(t *testing.T) {
 	began := "2026-01-02T10:00:00Z"
 	x := xptest.XR("x")
 	bucket := xptest.MR("b", xptest.ControlledBy(x), ofRestore())
-	xr := func(h Hold) *unstructured.Unstructured {
+	xr := func(h hold.Hold) *unstructured.Unstructured {
 		return heldFor(xptest.XR("x", xptest.Refs(bucket), ofRestore()), h)
 	}
 	revision := xptest.Revision(xptest.RevisionName, x)
-	quarantine, observes := Hold{Quarantine: true}, Hold{Observes: true, Policies: []string{"*"}, Reason: ReasonObserve}
+	quarantine, observes := hold.Hold{Quarantine: true}, hold.Hold{Observes: true, Policies: []string{"*"}, Reason: hold.ReasonObserve}
 	type want struct {
 		Failed, Quarantine, Marked bool
-		Mark                       Hold
+		Mark                       hold.Hold
 	}
 	cases := map[string]struct {
 		reason  string
 		xr      *unstructured.Unstructured
 		mr      *unstructured.Unstructured
-		held    *Hold
+		held    *hold.Hold
 		began   string
 		asksFor *unstructured.Unstructured
 		want    want
 	}{
 		"Quarantine": {
 			reason: "Another cluster may manage the MR, so it is held again and its XR does not change.", xr: xr(quarantine), mr: bucket, held: &quarantine, asksFor: x,
-			want: want{Quarantine: true, Marked: true, Mark: Hold{Quarantine: true, Again: true}},
+			want: want{Quarantine: true, Marked: true, Mark: hold.Hold{Quarantine: true, Again: true}},
 		},
 		"Observes": {
-			reason: "The MR gets back the policies that it had before it was observed.", xr: xr(Hold{}),
+			reason: "The MR gets back the policies that it had before it was observed.", xr: xr(hold.Hold{}),
 			mr: xptest.With(bucket, xptest.Field([]any{"Observe"}, "spec", "managementPolicies")), held: &observes, asksFor: x,
-			want: want{Marked: true, Mark: Hold{Observes: true, Policies: []string{"*"}, Again: true}},
+			want: want{Marked: true, Mark: hold.Hold{Observes: true, Policies: []string{"*"}, Again: true}},
 		},
 		"OwnOperation": {
-			reason: "An MR without a held XR has its own operation.", mr: bucket, held: &quarantine, asksFor: bucket, want: want{Marked: true, Mark: Hold{Quarantine: true, Again: true}},
+			reason: "An MR without a held XR has its own operation.", mr: bucket, held: &quarantine, asksFor: bucket, want: want{Marked: true, Mark: hold.Hold{Quarantine: true, Again: true}},
 		},
 		"Created": {
-			reason: "The provider created the resource first, and a new hold can't undo that.", xr: xr(Hold{}),
-			mr: xptest.With(bucket, xptest.Annotated(xp.AnnotationCreateSucceeded, laterAt)), held: &Hold{Identity: xp.Unknown}, asksFor: x, want: want{Failed: true},
+			reason: "The provider created the resource first, and a new hold can't undo that.", xr: xr(hold.Hold{}),
+			mr: xptest.With(bucket, xptest.Annotated(xp.AnnotationCreateSucceeded, laterAt)), held: &hold.Hold{Identity: xp.Unknown}, asksFor: x, want: want{Failed: true},
 		},
-		"NotHeld":   {reason: "The MR was to have no hold.", xr: xr(Hold{}), mr: bucket, asksFor: x},
+		"NotHeld":   {reason: "The MR was to have no hold.", xr: xr(hold.Hold{}), mr: bucket, asksFor: x},
 		"Before":    {reason: "The MR is older than the restore, which skipped it.", xr: xr(quarantine), mr: bucket, held: &quarantine, began: laterAt, asksFor: x, want: want{Quarantine: true}},
 		"Elsewhere": {reason: "Another restore created the MR.", xr: xr(quarantine), mr: xptest.With(bucket, xptest.Labelled(xp.LabelRestore, "sunday")), held: &quarantine, asksFor: x, want: want{Quarantine: true}},
 	}
@@ -277,7 +249,7 @@ func TestNextForWhatCameBackWithoutItsHold(t *testing.T) {
 				at = tc.began
 			}
 			w.investigation.Started, _ = time.Parse(time.RFC3339, at)
-			w.investigation.Held = func(id xp.ID) *Hold {
+			w.investigation.Held = func(id xp.ID) *hold.Hold {
 				if id == xp.RefTo(bucket).ID() {
 					return tc.held
 				}
@@ -290,13 +262,13 @@ func TestNextForWhatCameBackWithoutItsHold(t *testing.T) {
 				if c.Target == nil || xp.RefTo(c.Target) != xp.RefTo(bucket) || !c.Marks() {
 					continue
 				}
-				h := must(HoldOf(xptest.Merge(c.Target, c.Patch)))
+				h := xptest.Value(hold.Of(xptest.Merge(c.Target, c.Patch)))
 				got.Marked, got.Mark = true, *h
 				if !p.Moving || !strings.Contains(c.Warning.String(), "without its hold") {
 					t.Errorf("%s\nthe plan must move and carry a warning: %+v", tc.reason, p)
 				}
 			}
-			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(Hold{}, "Of", "Restore", "Since", "Reason")); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(hold.Hold{}, "Of", "Restore", "Since", "Reason")); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s\n%+v", tc.reason, diff, p)
 			}
 		})
@@ -310,11 +282,47 @@ func TestNextOfStrippedQuarantine(t *testing.T) {
 		xr := xptest.XR("x", append([]xptest.Option{ofRestore(), xptest.Refs(bucket)}, o...)...)
 		bucket := xptest.With(bucket, xptest.ControlledBy(xr))
 		w := investigated(withRestored(snapshot(xptest.Revision(xptest.RevisionName, xr)), xr, bucket), xr)
-		w.investigation.Held = func(xp.ID) *Hold { return &Hold{Quarantine: true} }
+		w.investigation.Held = func(xp.ID) *hold.Hold { return &hold.Hold{Quarantine: true} }
 		p := Next(w, xp.RefTo(xr))
-		h, err := HoldOf(xptest.Merge(xr, p.Patch))
+		h, err := hold.Of(xptest.Merge(xr, p.Patch))
 		if err != nil || h == nil || !h.Quarantine || !h.Again || p.Step != StepAgain {
 			t.Errorf("%s: got %+v, %+v, %v", name, h, p, err)
 		}
+	}
+}
+
+func TestNextOfTakenOver(t *testing.T) {
+	mr := xptest.MR("b")
+	given := xptest.XR("x", xptest.Refs(mr))
+	live := xptest.XR("x", xptest.Without("spec", "resourceRefs"), xptest.Without("metadata", "finalizers"))
+	change := xptest.Value(hold.Unverified.TakeOver(live, given, hold.Hold{Restore: "velero/monday"}, nil))
+	taken := xptest.Merge(live, change.Patch)
+	type want struct{ Lost, Waits, Free bool }
+	cases := map[string]struct {
+		reason string
+		xr     *unstructured.Unstructured
+		want   want
+	}{
+		"Unseen": {reason: "Crossplane may be reconciling the XR.", xr: taken, want: want{Waits: true}},
+		"Other": {
+			reason: "Crossplane was reconciling the XR and composed another resource, so the hold must go.", xr: xptest.With(taken, xptest.SeenPaused(), xptest.Refs(xptest.MR("anew"))),
+			want: want{Lost: true, Free: true},
+		},
+		"Seen": {reason: "From here on the XR is like any other.", xr: xptest.With(taken, xptest.SeenPaused())},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := NewSnapshot(hold.Unverified)
+			w.AddRestored(tc.xr)
+			w.AddRestored(xptest.With(mr, xptest.ControlledBy(tc.xr), xptest.Reconciled()))
+			p := Next(w, xp.RefTo(tc.xr))
+			got := want{Lost: p.Lost, Waits: p.Patch == nil && p.Moving}
+			if p.Patch != nil && p.Lost {
+				got.Free = !xp.IsPaused(xptest.Merge(tc.xr, p.Patch))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s\n%+v", tc.reason, diff, p)
+			}
+		})
 	}
 }

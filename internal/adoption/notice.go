@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -44,9 +45,6 @@ const (
 	waitingPrefix = "not adopted yet, waiting for "
 	stuckPrefix   = "stuck:"
 )
-
-// heldNoticeStep is Hold.LastReported if only the start of the hold was reported.
-const heldNoticeStep = "arrived"
 
 // stopped is Hold.LastReported if no operation works on the hold any more.
 const stopped = "stopped"
@@ -126,7 +124,7 @@ func (s *Snapshot) LaterNotice(r xp.Ref) (n Notice, ok bool) {
 		return Notice{}, false
 	}
 
-	return s.explained(f, Notice{}, f.hold.Reason, heldNoticeStep), true
+	return s.explained(f, Notice{}, f.hold.Reason, hold.ReportedStart), true
 }
 
 // explained returns the notice for a held object with the change that writes a reason (with the next
@@ -138,16 +136,17 @@ func (s *Snapshot) explained(f *observedObject, n Notice, why, reported string) 
 		h.Polled = s.now.UTC().Format(time.RFC3339)
 	}
 	n.Target = f.identity()
-	n.Patch = patch(n.Target, map[string]any{AnnotationHold: s.key.mark(f.Ref, &h)})
+	n.Patch = s.key.MarkPatch(n.Target, &h)
 	if u := s.get(f.ID()); u != nil {
-		n.Configuration, _ = Change{Target: u, Patch: n.Patch}.Applied()
+		n.Configuration, _ = hold.Change{Target: u, Patch: n.Patch}.Applied()
 	}
 
 	return n
 }
 
-// Stopped returns the notice that no operation works on u any more. It fails if u is not held.
-func (k Key) Stopped(u *unstructured.Unstructured, why string) (Notice, error) {
+// Stopped returns the notice that no operation works on u any more, with a mark signed by k. It fails
+// if u is not held.
+func Stopped(k hold.Key, u *unstructured.Unstructured, why string) (Notice, error) {
 	h, err := k.HoldOf(u)
 	if err != nil {
 		return Notice{}, err
@@ -156,16 +155,15 @@ func (k Key) Stopped(u *unstructured.Unstructured, why string) (Notice, error) {
 		return Notice{}, fmt.Errorf("cannot explain the hold of %s: it has none", xp.String(u))
 	}
 	h.Reason, h.LastReported = why, stopped
-	p := patch(u, map[string]any{AnnotationHold: k.mark(xp.RefTo(u), h)})
 
-	return Notice{Target: u, Event: EventStopped, Message: why, Warning: true, Patch: p}, nil
+	return Notice{Target: u, Event: EventStopped, Message: why, Warning: true, Patch: k.MarkPatch(u, h)}, nil
 }
 
 // Forged returns the errors of all observed marks that are not this plugin's, in a stable order.
 func (s *Snapshot) Forged() []error {
 	var forged []error
 	for _, f := range s.observed {
-		if errors.Is(f.err, ErrForged) {
+		if errors.Is(f.err, hold.ErrForged) {
 			forged = append(forged, f.err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -23,8 +24,8 @@ type observedObject struct {
 	composite, claim, marked, publishes, paused bool
 	// selects means that it is an XR or claim that selects its revision by labels.
 	selects bool
-	// hold and err are the result of HoldOf.
-	hold *Hold
+	// hold and err are the result of Key.HoldOf.
+	hold *hold.Hold
 	err  error
 	// secret is its connection secret, bound the claim of an XR or the XR of a claim, revision the
 	// CompositionRevision of an XR; zero for none.
@@ -40,7 +41,7 @@ func (s *Snapshot) observe(u *unstructured.Unstructured) (f *observedObject) {
 		}
 	}()
 	f = &observedObject{
-		Ref: xp.RefTo(u), uid: u.GetUID(), version: u.GetResourceVersion(), composite: xp.IsComposite(u), claim: xp.IsClaim(u), marked: IsMarked(u),
+		Ref: xp.RefTo(u), uid: u.GetUID(), version: u.GetResourceVersion(), composite: xp.IsComposite(u), claim: xp.IsClaim(u), marked: hold.IsMarked(u),
 		publishes: xp.Publishes(u), paused: xp.IsPaused(u),
 	}
 	f.selects = (f.composite || f.claim) && (xp.Instance{Unstructured: u}).RevisionSelector() != nil
@@ -63,7 +64,7 @@ func (s *Snapshot) observe(u *unstructured.Unstructured) (f *observedObject) {
 	}
 	f.uid, f.controller = types.UID(strings.Clone(string(f.uid))), types.UID(strings.Clone(string(f.controller)))
 	f.version = strings.Clone(f.version)
-	if f.hold == nil && f.err == nil && s.investigation != nil && s.investigation.Unmarked(f.uid) && isHoldPause(u) {
+	if f.hold == nil && f.err == nil && s.investigation != nil && s.investigation.Unmarked(f.uid) && hold.HasPaused(u) {
 		f.hold = s.missingHold(u, s.investigation.Restore)
 	}
 
@@ -76,7 +77,7 @@ func (f *observedObject) identity() *unstructured.Unstructured {
 
 // holdOf is Key.HoldOf for an object of the Snapshot, which has read each mark once. The caller must
 // not change the hold.
-func (s *Snapshot) holdOf(u *unstructured.Unstructured) (*Hold, error) {
+func (s *Snapshot) holdOf(u *unstructured.Unstructured) (*hold.Hold, error) {
 	if f := s.observed[xp.RefTo(u).ID()]; f != nil {
 		return f.hold, f.err
 	}

@@ -1,11 +1,11 @@
 package adoption
 
 import (
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -27,20 +27,20 @@ const (
 // its external resource, and again after settleTime. If that was lost meanwhile, the time starts
 // again. The transition time of the condition is no help: upjet's asynchronous kinds write it with
 // each observe.
-func (s *Snapshot) observingStep(u *unstructured.Unstructured, h *Hold) managedStep {
+func (s *Snapshot) observingStep(u *unstructured.Unstructured, h *hold.Hold) managedStep {
 	if xp.IsPaused(u) {
 		return managedStep{
-			Change: Change{Target: u, Patch: s.key.observePatch(u, h), Step: "let its provider observe it"},
+			Change: hold.Change{Target: u, Patch: s.key.ObservePatch(u, h), Step: "let its provider observe it"},
 			why:    reason.AwaitingProvider.Messagef(waitObserved), moving: true,
 		}
 	}
-	settled := parseTime(h.Settling).Add(settleTime)
+	settled := xp.ParseTime(h.Settling).Add(settleTime)
 	switch c, ok := reconciled(u); {
 	case !ok:
 		return managedStep{why: reason.AwaitingProvider.Messagef(waitObserved), moving: true}
 	case c.Status != "True":
 		e := managedStep{why: reason.ObservesFirst.Messagef("it only observes, and its provider can't find its external resource: %s. Correct that; if the external "+
-			"resource is gone and the provider may create another, set its spec.managementPolicies to %s", c.Message, h.ownPolicies())}
+			"resource is gone and the provider may create another, set its spec.managementPolicies to %s", c.Message, h.OwnPolicies())}
 		if h.Settling != "" && !h.Lost {
 			e.Change = s.lookAgain(u, h, true, stepUnfound)
 		}
@@ -55,20 +55,11 @@ func (s *Snapshot) observingStep(u *unstructured.Unstructured, h *Hold) managedS
 	}
 }
 
-// ownPolicies returns the user's own managementPolicies, in JSON.
-func (h *Hold) ownPolicies() string {
-	if len(h.Policies) == 0 {
-		return `["*"]`
-	}
-
-	return `["` + strings.Join(h.Policies, `","`) + `"]`
-}
-
 // lookAgain returns the Change that marks whether the provider has found the external resource. It
 // gives the MR a new generation, which the provider reports after its next look: it writes the policy
 // Observe twice, or once again, which mean the same. Of a provider that reports no generation nothing
 // proves that look.
-func (s *Snapshot) lookAgain(u *unstructured.Unstructured, h *Hold, lost bool, step string) Change {
+func (s *Snapshot) lookAgain(u *unstructured.Unstructured, h *hold.Hold, lost bool, step string) hold.Change {
 	after := *h
 	after.Settling, after.Lost = s.now.UTC().Format(time.RFC3339), lost
 	change := s.rewriteMark(u, &after, step)
@@ -77,7 +68,7 @@ func (s *Snapshot) lookAgain(u *unstructured.Unstructured, h *Hold, lost bool, s
 		if policies, _ := xp.ManagementPolicies(u); len(policies) > 1 {
 			observe = observe[:1]
 		}
-		set(change.Patch, observe, "spec", fieldPolicies)
+		change.Patch["spec"] = map[string]any{"managementPolicies": observe}
 	}
 
 	return change
@@ -86,6 +77,6 @@ func (s *Snapshot) lookAgain(u *unstructured.Unstructured, h *Hold, lost bool, s
 // rewriteMark returns the Change that writes another mark. It makes the provider reconcile the MR
 // once more: providers reconcile on a change of annotations (crossplane-runtime,
 // resource.DesiredStateChanged).
-func (s *Snapshot) rewriteMark(u *unstructured.Unstructured, after *Hold, step string) Change {
-	return Change{Target: u, Patch: patch(u, map[string]any{AnnotationHold: s.key.mark(xp.RefTo(u), after)}), Step: step}
+func (s *Snapshot) rewriteMark(u *unstructured.Unstructured, after *hold.Hold, step string) hold.Change {
+	return hold.Change{Target: u, Patch: s.key.MarkPatch(u, after), Step: step}
 }

@@ -6,27 +6,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
-
-// ReasonOwnerless is the reason of the hold of an MR that a live, unpaused XR lists. Crossplane may
-// be about to drop it: it deletes what a Composition no longer wants before it writes the
-// resourceRefs.
-const ReasonOwnerless = "restored from a backup without its XR as its controller; its provider creates nothing until Crossplane makes the XR its controller, " +
-	"which shows that the XR still composes it [" + string(reason.AwaitingControl) + "]"
-
-// ReasonAbandoned is the reason of the hold of an MR or a nested XR whose XR is not live, or does
-// not list it.
-func ReasonAbandoned(r xp.Ref) string {
-	return "restored from a backup without its XR; nothing reconciles it until an XR controls it. " + HowToOwn(r) + " [" + string(reason.XRNotRestored) + "]"
-}
-
-// HowToOwn is the next step for what is held because no XR controls it.
-func HowToOwn(r xp.Ref) string {
-	return "Restore again when its XR can come and lists it: the XR adopts it then. To let it run without an XR, run: " +
-		xp.NewCommand(xp.Program, "release", "--force").On(r.Path()).String()
-}
 
 // otherXRPatience is how long after the first poll another XR can become the controller of what has
 // lost its own. Crossplane moves a composed resource so, when the XR that it reconciles lists one
@@ -35,7 +18,7 @@ const otherXRPatience = 30 * time.Second
 
 // ownerlessStep returns the step of an MR or a nested XR whose hold has an Owner; the zero value if
 // it has a controller.
-func (s *Snapshot) ownerlessStep(u *unstructured.Unstructured, h *Hold) managedStep {
+func (s *Snapshot) ownerlessStep(u *unstructured.Unstructured, h *hold.Hold) managedStep {
 	if _, controlled := xp.Controller(u); controlled || h.Owner == nil || !xp.IsPaused(u) {
 		return managedStep{}
 	}
@@ -55,7 +38,7 @@ func (s *Snapshot) ownerlessStep(u *unstructured.Unstructured, h *Hold) managedS
 		after := *h
 		after.Polled = s.now.UTC().Format(time.RFC3339)
 		e.Change = s.rewriteMark(u, &after, "note when it began to wait for an XR")
-	case s.now.Sub(parseTime(h.Polled)) >= otherXRPatience:
+	case s.now.Sub(xp.ParseTime(h.Polled)) >= otherXRPatience:
 		e.failed = true
 	}
 
@@ -73,12 +56,12 @@ func (s *Snapshot) lists(r xp.Ref, u *unstructured.Unstructured) bool {
 	return err == nil && slices.ContainsFunc(refs, func(r xp.Ref) bool { return r.ID() == xp.RefTo(u).ID() })
 }
 
-func (s *Snapshot) whyAbandoned(u *unstructured.Unstructured, h *Hold) reason.Message {
+func (s *Snapshot) whyAbandoned(u *unstructured.Unstructured, h *hold.Hold) reason.Message {
 	switch xr := s.Get(*h.Owner); {
 	case xr == nil:
-		return reason.XRNotRestored.Messagef("%s, which composed it, is not in the cluster, and no other XR controls it. %s", h.Owner, HowToOwn(xp.RefTo(u)))
+		return reason.XRNotRestored.Messagef("%s, which composed it, is not in the cluster, and no other XR controls it. %s", h.Owner, hold.HowToOwn(xp.RefTo(u)))
 	case xr.GetDeletionTimestamp() != nil:
-		return reason.XRNotRestored.Messagef("%s, which composed it, is being deleted, and no other XR controls it. %s", h.Owner, HowToOwn(xp.RefTo(u)))
+		return reason.XRNotRestored.Messagef("%s, which composed it, is being deleted, and no other XR controls it. %s", h.Owner, hold.HowToOwn(xp.RefTo(u)))
 	default:
 		return reason.NoLongerComposed.Messagef("%s does not list it any more, so Crossplane deleted it before the restore; %s", h.Owner, unwantedNext)
 	}
@@ -98,7 +81,7 @@ func (t *tree) checkOwner(u *unstructured.Unstructured) {
 
 // riskOfOwnerless returns the risk of releasing an MR that its XR does not control; the zero
 // Message if it does.
-func (s *Snapshot) riskOfOwnerless(u *unstructured.Unstructured, h *Hold) reason.Message {
+func (s *Snapshot) riskOfOwnerless(u *unstructured.Unstructured, h *hold.Hold) reason.Message {
 	switch e := s.ownerlessStep(u, h); {
 	case e.why.IsZero():
 		return reason.Message{}
@@ -117,7 +100,7 @@ func (s *Snapshot) riskOfOwnerless(u *unstructured.Unstructured, h *Hold) reason
 // takeOwnerless plans to make a held XR the controller of what was restored without it, and reports
 // whether it does. While the XR is paused Crossplane deletes nothing. An XR that is listed by none
 // but this one can be another than the Owner: in the backup it had moved up from a nested XR.
-func (t *tree) takeOwnerless(r xp.Ref, u *unstructured.Unstructured, h *Hold) bool {
+func (t *tree) takeOwnerless(r xp.Ref, u *unstructured.Unstructured, h *hold.Hold) bool {
 	_, controlled := xp.Controller(u)
 	if controlled || h.Owner == nil || !xp.IsPaused(t.xr.Unstructured) || !t.isComposedHere(r, u) {
 		return false
@@ -125,7 +108,7 @@ func (t *tree) takeOwnerless(r xp.Ref, u *unstructured.Unstructured, h *Hold) bo
 	if h.Owner.ID() != xp.RefTo(t.xr.Unstructured).ID() && t.snapshot.lists(*h.Owner, u) {
 		return false
 	}
-	t.plan.Also = append(t.plan.Also, takeControl(t.xr.Unstructured, u))
+	t.plan.Also = append(t.plan.Also, hold.TakeControl(t.xr.Unstructured, u))
 	t.waitFor(r, true, reason.Relinking.Messagef("%s: it was restored without its XR, which becomes its controller again", r))
 
 	return true

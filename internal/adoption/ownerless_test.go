@@ -6,10 +6,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/utils/ptr"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -20,12 +19,12 @@ func TestNextOfOwnerless(t *testing.T) {
 	mr := xptest.MR("b", xptest.Annotated(xp.AnnotationExternalName, "external"), xptest.Labelled(xp.LabelComposite, "x"), xptest.Annotated(xp.AnnotationResourceName, "bucket"))
 	xr := xptest.XR("x", xptest.Refs(mr), xptest.Reconciled())
 	owner := xp.RefTo(xr)
-	ownerless := heldFor(mr, Hold{Reason: ReasonOwnerless, Owner: &owner})
+	ownerless := heldFor(mr, hold.Hold{Reason: hold.ReasonOwnerless, Owner: &owner})
 	taken := xptest.With(ownerless, xptest.ControlledBy(xr))
 	waits := polledAt(ownerless, noon.Add(-otherXRPatience))
 	outer := xptest.XR("outer", xptest.Refs(mr), xptest.Labelled(xp.LabelComposite, "x"), xptest.UID("outer"))
 	nested := xptest.XR("nested", xptest.Labelled(xp.LabelComposite, "x"), xptest.Annotated(xp.AnnotationResourceName, "nested"), xptest.UID("nested"))
-	below := heldFor(nested, Hold{Reason: ReasonOwnerless, Owner: &owner}, xptest.SeenPaused())
+	below := heldFor(nested, hold.Hold{Reason: hold.ReasonOwnerless, Owner: &owner}, xptest.SeenPaused())
 	revision := xptest.Revision(xptest.RevisionName, xr)
 	paused := held(xr, xptest.SeenPaused())
 	runPlans(t, mr, map[string]planCase{
@@ -80,24 +79,24 @@ func TestNextOfOwnerless(t *testing.T) {
 
 // polledAt returns a held object whose first poll was at the time.
 func polledAt(u *unstructured.Unstructured, at time.Time) *unstructured.Unstructured {
-	h := must(HoldOf(u))
+	h := xptest.Value(hold.Of(u))
 	h.Polled = at.UTC().Format(time.RFC3339)
 
-	return xptest.With(u, xptest.Annotated(AnnotationHold, h.encode()))
+	return xptest.Merge(u, hold.Unverified.MarkPatch(u, h))
 }
 
 // When Crossplane reconciles an XR with another UID, a Composition that makes an external-name from
 // it names another external resource.
 func TestNextAwaitsUserForIdentityFromUID(t *testing.T) {
 	x := xptest.XR("x")
-	from := &FromUID{XR: xp.RefTo(x), UID: "old", Fields: []string{"metadata.annotations[crossplane.io/external-name]"}}
+	from := &hold.FromUID{XR: xp.RefTo(x), UID: "old", Fields: []string{"metadata.annotations[crossplane.io/external-name]"}}
 	mr := xptest.MR("db", xptest.ControlledBy(x), xptest.Reconciled())
-	named := heldFor(mr, Hold{FromUID: from, Reason: ReasonFromUID(from)})
+	named := heldFor(mr, hold.Hold{FromUID: from, Reason: hold.ReasonFromUID(from)})
 	paused := held(xptest.XR("x", xptest.Refs(mr)), xptest.SeenPaused())
 	released := xptest.XR("x", xptest.Refs(mr), xptest.Reconciled())
 	revision := xptest.Revision(xptest.RevisionName, x)
-	ownerless := heldFor(mr, Hold{FromUID: from, Owner: new(xp.RefTo(x))})
-	nested := heldFor(xptest.XR("n", xptest.ControlledBy(x)), Hold{FromUID: from}, xptest.SeenPaused())
+	ownerless := heldFor(mr, hold.Hold{FromUID: from, Owner: new(xp.RefTo(x))})
+	nested := heldFor(xptest.XR("n", xptest.ControlledBy(x)), hold.Hold{FromUID: from}, xptest.SeenPaused())
 	runPlans(t, mr, map[string]planCase{
 		"Held": {reason: "The XR must not be released by itself.", of: x, want: "0/1; waits: Bucket db UIDInIdentity", snapshot: snapshot(paused, named, revision)},
 		"OfAnotherOperation": {
@@ -132,7 +131,7 @@ func TestNextTakesConnectionSecrets(t *testing.T) {
 	paused := held(xr, xptest.SeenPaused())
 	revision := xptest.Revision(xptest.RevisionName, xr)
 	secret := xptest.Secret("s", xptest.In("infra"))
-	adopted := held(xptest.XR("x", xptest.ClaimedBy(claim)), unpaused(), xptest.Reconciled())
+	adopted := held(xptest.XR("x", xptest.ClaimedBy(claim)), xptest.Unpaused(), xptest.Reconciled())
 	ready := held(claim, xptest.SeenPaused())
 	runPlans(t, xr, map[string]planCase{
 		"Uncontrolled": {
@@ -163,34 +162,6 @@ func TestNextTakesConnectionSecrets(t *testing.T) {
 	})
 }
 
-func TestControlKeepsOtherOwners(t *testing.T) {
-	xr := xptest.XR("x")
-	helper := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "helper", UID: "h"}
-	s := xptest.Secret("s", xptest.OwnedBy(helper), xptest.Version("7"))
-	patch := controllerRefPatch(xr, s)
-	got := xptest.Merge(s, patch)
-	want := []metav1.OwnerReference{helper, {
-		APIVersion: xptest.LegacyVersion, Kind: xptest.LegacyKind, Name: "x", UID: xr.GetUID(), Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
-	}}
-	if diff := cmp.Diff(want, got.GetOwnerReferences()); diff != "" || !xp.Controls(xr, got) {
-		t.Errorf("-want, +got:\n%s", diff)
-	}
-	if v := got.GetResourceVersion(); v != "7" || patch["metadata"].(map[string]any)["resourceVersion"] != "7" { //nolint:forcetypeassert // The test fails.
-		t.Errorf("the API server must refuse the patch of a changed Secret; got %v", patch)
-	}
-}
-
-// An owner reference to the XR that does not control is replaced: the API server refuses two with
-// one UID.
-func TestControlReplacesItsOwnReference(t *testing.T) {
-	xr := xptest.XR("x")
-	s := xptest.Secret("s", xptest.OwnedBy(metav1.OwnerReference{APIVersion: xptest.LegacyVersion, Kind: xptest.LegacyKind, Name: "x", UID: xr.GetUID()}))
-	got := xptest.Merge(s, controllerRefPatch(xr, s))
-	if refs := got.GetOwnerReferences(); len(refs) != 1 || !xp.Controls(xr, got) {
-		t.Errorf("got %v", refs)
-	}
-}
-
 func TestNeedsConnectionSecrets(t *testing.T) {
 	claim := xptest.Claim("o", xptest.PublishesTo("", "s"))
 	xr := xptest.XR("x", xptest.NeverComposed(), xptest.PublishesTo("infra", "s"))
@@ -207,32 +178,5 @@ func TestNeedsConnectionSecrets(t *testing.T) {
 		if diff := cmp.Diff(tc.want, tc.snapshot.Needs(tc.from)); diff != "" {
 			t.Errorf("%s: only a held object needs its Secret: -want, +got:\n%s", name, diff)
 		}
-	}
-}
-
-// The publisher of a Secret made itself the owner, and must manage that again.
-func TestTakeControlKeepsThePublisher(t *testing.T) {
-	claim := xptest.Claim("o", xptest.UID("claim"))
-	cases := map[string]struct {
-		reason, entries, want string
-	}{
-		"Data":   {reason: "The writer of the data is the publisher.", entries: `{"manager":"crossplane","operation":"Update","apiVersion":"v1","fieldsV1":{"f:data":{},"f:type":{}}}`, want: "crossplane"},
-		"NoData": {reason: "The creator of a Secret without data is the publisher too.", entries: `{"manager":"crossplane","operation":"Update","apiVersion":"v1","fieldsV1":{"f:type":{}}}`, want: "crossplane"},
-		"Others": {
-			reason: "A creator that wrote no data is not the publisher.", want: "provider",
-			entries: `{"manager":"velero","operation":"Update","apiVersion":"v1","fieldsV1":{"f:type":{}}},{"manager":"provider","operation":"Update","apiVersion":"v1","fieldsV1":{"f:data":{}}}`,
-		},
-		"Several": {
-			reason:  "With several writers the publisher is unknown.",
-			entries: `{"manager":"a","operation":"Update","apiVersion":"v1","fieldsV1":{"f:data":{}}},{"manager":"b","operation":"Update","apiVersion":"v1","fieldsV1":{"f:data":{}}}`,
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			s := xptest.Secret("s", xptest.JSON(`{"metadata":{"managedFields":[`+tc.entries+`]}}`))
-			if c := takeControl(claim, s); c.Manager != tc.want {
-				t.Errorf("%s got %q", tc.reason, c.Manager)
-			}
-		})
 	}
 }

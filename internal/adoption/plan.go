@@ -11,57 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Change is a change to one object.
-type Change struct {
-	// Target is the object and Patch the merge patch; nil if there is nothing to do now.
-	Target *unstructured.Unstructured
-	Patch  map[string]any
-	// Configuration is what this plugin applies server-side in place of Patch, from Applied; nil if
-	// it can't, or Applied was not called.
-	Configuration map[string]any
-	// Step describes the patch for the log.
-	Step string
-	// Manager is the field manager of the patch; "" stands for FieldManager.
-	Manager string
-	// Defaults are the fields of the patch without a manager that return to the API server's
-	// default.
-	Defaults [][]string
-	// Warning is the text of an Event when the change is made; zero for none.
-	Warning reason.Message
-}
-
-// Lifts reports whether the change removes a mark.
-func (c Change) Lifts() bool {
-	mark, changed := c.mark()
-
-	return changed && mark == nil
-}
-
-// Marks reports whether the change writes a mark.
-func (c Change) Marks() bool {
-	mark, _ := c.mark()
-
-	return mark != nil
-}
-
-func (c Change) mark() (mark any, changed bool) {
-	metadata, _ := c.Patch["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	mark, changed = annotations[AnnotationHold]
-
-	return mark, changed
-}
-
 // A Plan is the next step for one XR, claim or MR.
 type Plan struct {
-	Change
+	hold.Change
 
 	// Also are changes to composed resources. Their order does not matter.
-	Also []Change
+	Also []hold.Change
 	// Done means that the XR is adopted, and neither it nor its claim is held.
 	Done bool
 	// Failed is why the XR can't be adopted, and the next step; zero if it can.
@@ -136,7 +96,7 @@ func next(s *Snapshot, r xp.Ref) Plan {
 	case !ok:
 		return p
 	case h != nil && h.Freed:
-		return Plan{Change: s.key.lift(u, h, stepFreed), Moving: true}
+		return Plan{Change: s.key.Lift(u, h, hold.StepFreed), Moving: true}
 	case xp.IsClaim(u):
 		return nextForClaim(s, xp.ClaimFrom(u), h)
 	default:
@@ -144,11 +104,9 @@ func next(s *Snapshot, r xp.Ref) Plan {
 	}
 }
 
-const stepFreed = "its own settings are back; take the mark of its hold off"
-
 // heldPlan returns the hold of u; nil if there is none. ok is false if the hold alone decides the
 // Plan p: u stays as it is.
-func (s *Snapshot) heldPlan(u *unstructured.Unstructured) (h *Hold, p Plan, ok bool) {
+func (s *Snapshot) heldPlan(u *unstructured.Unstructured) (h *hold.Hold, p Plan, ok bool) {
 	h, err := s.holdOf(u)
 	switch {
 	case err != nil:
@@ -165,11 +123,11 @@ func (s *Snapshot) heldPlan(u *unstructured.Unstructured) (h *Hold, p Plan, ok b
 // whyUnusable returns why the mark of u can't be used, and the next step.
 func whyUnusable(u *unstructured.Unstructured, err error) reason.Message {
 	switch {
-	case errors.Is(err, ErrForged):
+	case errors.Is(err, hold.ErrForged):
 		return reason.MarkForged.Messagef("%s; it is ignored. If this plugin wrote it in another cluster, or before its key was lost, run: %s; if not, remove the "+
 			"annotation", err, xp.NewCommand(xp.Program, "release", "--trust-marks").On(xp.RefTo(u).Path()))
-	case errors.Is(err, ErrNewer):
-		return reason.MarkNewer.Messagef("%s stays held: %s; %s, and run: %s", xp.String(u), err, HowToRead, xp.ReleaseCommand(xp.RefTo(u)))
+	case errors.Is(err, hold.ErrNewer):
+		return reason.MarkNewer.Messagef("%s stays held: %s; %s, and run: %s", xp.String(u), err, hold.HowToRead, xp.ReleaseCommand(xp.RefTo(u)))
 	default:
 		return reason.MarkUnreadable.Messagef("%s; remove the annotation, then run release, or restore again", err)
 	}
@@ -180,7 +138,7 @@ func releaseByForce(u *unstructured.Unstructured) xp.Command {
 }
 
 // nextForOther plans for an XR, an MR or an object that was never reconciled, but not for a claim.
-func nextForOther(s *Snapshot, u *unstructured.Unstructured, h *Hold) Plan {
+func nextForOther(s *Snapshot, u *unstructured.Unstructured, h *hold.Hold) Plan {
 	if xp.IsManaged(u) {
 		return nextForManaged(s, u, h)
 	}
@@ -188,7 +146,7 @@ func nextForOther(s *Snapshot, u *unstructured.Unstructured, h *Hold) Plan {
 		// Nothing shows that it is Crossplane's, since it was never reconciled before the backup.
 		// So it has nothing to lose.
 		return s.planManual(u, h, Plan{
-			Change: s.key.lift(u, h, "it was new when it was backed up; give its own settings back"), Moving: true,
+			Change: s.key.Lift(u, h, "it was new when it was backed up; give its own settings back"), Moving: true,
 		})
 	}
 	t := tree{snapshot: s, xr: xp.CompositeFrom(u), hold: h}
@@ -206,7 +164,7 @@ func nextForOther(s *Snapshot, u *unstructured.Unstructured, h *Hold) Plan {
 type tree struct {
 	snapshot *Snapshot
 	xr       xp.Composite
-	hold     *Hold
+	hold     *hold.Hold
 	plan     Plan
 	// savedConditions are the conditions of each composed resource in the backup; nil until needed.
 	savedConditions map[xp.ID]xp.TrueConditions
@@ -242,7 +200,7 @@ func (t *tree) remark(why reason.Message) {
 }
 
 func (t *tree) change(u *unstructured.Unstructured, patch map[string]any, step string) {
-	t.plan.Change = Change{Target: u, Patch: patch, Step: step}
+	t.plan.Change = hold.Change{Target: u, Patch: patch, Step: step}
 }
 
 // held plans for an XR that is held.
@@ -258,7 +216,7 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		return p
 	}
 	switch {
-	case t.hold.ownPause() && xp.IsPaused(u):
+	case t.hold.OwnPause() && xp.IsPaused(u):
 		t.checkComposed(false)
 		t.checkStatus(u, t.hold)
 	case xp.IsPaused(u):
@@ -276,7 +234,7 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		if len(t.without) > 0 {
 			step += "; without " + strings.Join(t.without, ", ") + ", which it does not reference any more"
 		}
-		t.plan.Change = t.snapshot.key.lift(u, t.following(t.hold.withPauseOf(u)), step)
+		t.plan.Change = t.snapshot.key.Lift(u, t.following(t.hold.WithPauseOf(u)), step)
 	}
 
 	return t.plan
@@ -306,7 +264,7 @@ func (t *tree) judgePaused(u *unstructured.Unstructured) {
 	case follows != "":
 		t.follow(u, follows)
 	default:
-		t.change(u, t.snapshot.key.unpause(u, t.hold, t.snapshot.now), "let Crossplane reconcile it under the backed-up revision")
+		t.change(u, t.snapshot.key.Unpause(u, t.hold, t.snapshot.now), "let Crossplane reconcile it under the backed-up revision")
 		t.plan.Warning = cmp.Or(changedFollowing(u, t.hold), t.madeAgain())
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -87,7 +88,7 @@ func summary(p Plan) string {
 	if p.Adopted+p.Total > 0 {
 		parts = append([]string{fmt.Sprintf("%d/%d", p.Adopted, p.Total)}, parts...)
 	}
-	for _, c := range append([]Change{p.Change}, p.Also...) {
+	for _, c := range append([]hold.Change{p.Change}, p.Also...) {
 		if c.Target != nil {
 			parts = append(parts, cmp.Or(shortSteps[c.Step], c.Step)+" "+xp.String(c.Target))
 		}
@@ -140,7 +141,7 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 		"Ready": {reason: "Every composed resource exists, is controlled by the XR and is observed.", want: "1/1; unpause XOrder x", snapshot: snapshot(paused, bucket, revision)},
 		"Gone":  {reason: "An XR that did not come back can't be adopted.", want: "failed: XOrder x NotInCluster", snapshot: snapshot()},
 		"Unreadable": {
-			reason: "A user must correct a mark that can't be read.", want: "failed: MarkUnreadable", snapshot: snapshot(xptest.XR("x", xptest.Annotated(AnnotationHold, "?"))),
+			reason: "A user must correct a mark that can't be read.", want: "failed: MarkUnreadable", snapshot: snapshot(xptest.XR("x", xptest.Annotated(hold.Annotation, "?"))),
 		},
 		"Missing": {reason: "Crossplane would create the missing resource again.", want: "0/1; waits: Bucket b NotInCluster", snapshot: snapshot(paused, revision)},
 		"MissingAndRemoved": {
@@ -184,7 +185,7 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 		},
 		"ChildUnreadable": {
 			reason: "A nested XR with an unreadable mark does not count as adopted.", want: "0/1; waits: XOrder child MarkUnreadable",
-			snapshot: snapshot(parent, revision, xptest.With(child, xptest.Annotated(AnnotationHold, "?"))),
+			snapshot: snapshot(parent, revision, xptest.With(child, xptest.Annotated(hold.Annotation, "?"))),
 		},
 		"NoRevision": {
 			reason: "Without the revision Crossplane would choose another one.", want: "1/1; waits: CompositionRevision orders-1a2b3c CompositionRevisionMissing",
@@ -204,15 +205,15 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 func TestNextAfterTheUnpause(t *testing.T) {
 	x := xptest.XR("x")
 	bucket := xptest.MR("b", xptest.ControlledBy(x))
-	free := held(xptest.XR("x", xptest.Refs(bucket)), unpaused(), xptest.Reconciled())
+	free := held(xptest.XR("x", xptest.Refs(bucket)), xptest.Unpaused(), xptest.Reconciled())
 	ownPause := held(xptest.XR("x", xptest.Refs(bucket), xptest.Annotated(xp.AnnotationPaused, "true")))
 	loose := xptest.MR("b", xptest.Labelled(xp.LabelComposite, "x"))
 	broken := func(now string) *unstructured.Unstructured {
 		backup := xptest.XR("x", xptest.Refs(bucket), xptest.Synced("False", "ReconcileError", "no function, tried 7 times"))
 		xr := xptest.With(backup, xptest.Without("status")) // As Velero creates it.
-		must(Put(xr, Hold{Restore: restoreName, Since: restoredAt, Failing: FailingOf(backup)}))
+		xptest.Value(hold.Put(xr, hold.Hold{Restore: restoreName, Since: restoredAt, Failing: hold.FailingOf(backup)}))
 
-		return xptest.With(xr, unpaused(), xptest.Synced("False", "ReconcileError", now))
+		return xptest.With(xr, xptest.Unpaused(), xptest.Synced("False", "ReconcileError", now))
 	}
 	runPlans(t, x, map[string]planCase{
 		"Growing": {
@@ -279,7 +280,7 @@ func TestNextOfUnrestored(t *testing.T) {
 	bucket := xptest.With(mr, xptest.ControlledBy(x), xptest.Reconciled())
 	ours := xptest.With(job, xptest.ControlledBy(x))
 	paused := held(x, xptest.SeenPaused())
-	free := held(x, unpaused(), xptest.Reconciled())
+	free := held(x, xptest.Unpaused(), xptest.Reconciled())
 	revision := xptest.Revision(xptest.RevisionName, x)
 	runPlans(t, x, map[string]planCase{
 		"Missing": {
@@ -302,9 +303,9 @@ func TestNextOfUnrestored(t *testing.T) {
 func TestNextForTheClaimOfAnXR(t *testing.T) {
 	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")))
 	plain := xptest.XR("x", xptest.ClaimedBy(claim))
-	xr := held(plain, unpaused(), xptest.Reconciled())
+	xr := held(plain, xptest.Unpaused(), xptest.Reconciled())
 	ready := held(claim, xptest.SeenPaused())
-	paused := heldFor(xptest.With(claim, xptest.Annotated(xp.AnnotationPaused, "true")), Hold{Status: []string{"conditions"}})
+	paused := heldFor(xptest.With(claim, xptest.Annotated(xp.AnnotationPaused, "true")), hold.Hold{Status: []string{"conditions"}})
 	stranger := xptest.Claim("o", xptest.OfXR(xptest.XR("theirs")))
 	runPlans(t, xr, map[string]planCase{
 		"Release": {reason: "The claim is released first, while its XR is still marked.", want: "release OrderClaim team-a/o", snapshot: snapshot(xr, ready)},
@@ -348,7 +349,7 @@ func TestNextForTheClaimOfAnXR(t *testing.T) {
 			}(),
 		},
 		"Unreadable": {
-			reason: "A user must correct a mark that can't be read.", want: "waits: MarkUnreadable", snapshot: snapshot(xr, xptest.With(claim, xptest.Annotated(AnnotationHold, "?"))),
+			reason: "A user must correct a mark that can't be read.", want: "waits: MarkUnreadable", snapshot: snapshot(xr, xptest.With(claim, xptest.Annotated(hold.Annotation, "?"))),
 		},
 		"XRReleased":   {reason: "An XR without a hold lets its claim be released.", want: "release OrderClaim team-a/o", snapshot: snapshot(plain, ready)},
 		"BothReleased": {reason: "The plugin does not judge a claim that it never held.", want: "done", snapshot: snapshot(plain, claim)},
@@ -379,7 +380,7 @@ func TestNextForAClaim(t *testing.T) {
 			snapshot: snapshot(held(xptest.Claim("o"), xptest.SeenPaused())),
 		},
 		"Unreadable": {
-			reason: "A user must correct a mark that can't be read.", want: "failed: MarkUnreadable", snapshot: snapshot(xptest.With(claim, xptest.Annotated(AnnotationHold, "?")), xr),
+			reason: "A user must correct a mark that can't be read.", want: "failed: MarkUnreadable", snapshot: snapshot(xptest.With(claim, xptest.Annotated(hold.Annotation, "?")), xr),
 		},
 	})
 }

@@ -63,7 +63,7 @@ func (s *Snapshot) PlatformNeeds() []schema.GroupVersionKind {
 
 // isAboutToRun reports whether an object is a held XR that the plugin unpauses when it is adopted.
 func (f *observedObject) isAboutToRun() bool {
-	return f.composite && f.paused && f.err == nil && f.hold != nil && f.hold.Clone == "" && !f.hold.ownPause()
+	return f.composite && f.paused && f.err == nil && f.hold != nil && f.hold.Clone == "" && !f.hold.OwnPause()
 }
 
 // checkPlatform waits until Crossplane can reconcile the XR. Before that each reconcile fails, and

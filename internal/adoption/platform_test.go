@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -47,7 +48,7 @@ func TestNextWaitsForWhatARevisionRequires(t *testing.T) {
 	x := xptest.XR("x")
 	bucket := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())
 	requiring := xptest.With(xptest.XR("x", xptest.Refs(bucket)), xptest.SeenPaused())
-	must(Put(requiring, Hold{Restore: restoreName, Since: cameAt, Required: []string{"requiredResources of the step a", "requiredSchemas of the step a"}}))
+	xptest.Value(hold.Put(requiring, hold.Hold{Restore: restoreName, Since: cameAt, Required: []string{"requiredResources of the step a", "requiredSchemas of the step a"}}))
 	revision := func(name, requirements string) *unstructured.Unstructured {
 		return xptest.Revision(name, x, xptest.JSON(`{"spec":{"pipeline":[{"step":"a","requirements":`+requirements+`}]}}`))
 	}
@@ -155,8 +156,8 @@ func TestPlatformNeeds(t *testing.T) {
 	}{
 		"Paused":   {snapshot: snapshot(held(x), xptest.Revision(xptest.RevisionName, x)), want: definitions},
 		"Pipeline": {snapshot: snapshot(held(x), pipeline), want: append(definitions, xp.KindFunction, xp.KindFunctionRevision)},
-		"Unpaused": {snapshot: snapshot(held(x, unpaused()), pipeline)},
-		"Selects":  {snapshot: snapshot(held(xptest.XR("x", selecting("stable")), unpaused()), pipeline), want: []schema.GroupVersionKind{xp.KindRevision}},
+		"Unpaused": {snapshot: snapshot(held(x, xptest.Unpaused()), pipeline)},
+		"Selects":  {snapshot: snapshot(held(xptest.XR("x", selecting("stable")), xptest.Unpaused()), pipeline), want: []schema.GroupVersionKind{xp.KindRevision}},
 		"OwnPause": {snapshot: snapshot(held(xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "true"))), pipeline)},
 		"NotHeld":  {snapshot: snapshot(xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "true")), pipeline)},
 		"Copy":     {snapshot: snapshot(copied(x), pipeline)},
@@ -208,7 +209,7 @@ func TestNextNamesVersionsThatAreNotServed(t *testing.T) {
 			reason: "Crossplane could not read the resource in the source either.", want: "1/1; unpause XOrder x",
 			snapshot: retired(func() *unstructured.Unstructured {
 				u := xptest.XR("x", xptest.Refs(old))
-				must(Put(u, Hold{Restore: restoreName, Since: restoredAt, Failing: "ReconcileError 1"}))
+				xptest.Value(hold.Put(u, hold.Hold{Restore: restoreName, Since: restoredAt, Failing: "ReconcileError 1"}))
 
 				return xptest.With(u, xptest.SeenPaused())
 			}(), mr, revision),
@@ -231,7 +232,7 @@ func TestNextNamesCompositionsForOtherVersions(t *testing.T) {
 	newer := refers(`[7,{"name":"v1alpha1"},{"name":"v1beta1","referenceable":true}]`)
 	failing := func() *unstructured.Unstructured {
 		u := xptest.XR("x", xptest.Refs(mr))
-		must(Put(u, Hold{Restore: restoreName, Since: restoredAt, Failing: "ReconcileError 1"}))
+		xptest.Value(hold.Put(u, hold.Hold{Restore: restoreName, Since: restoredAt, Failing: "ReconcileError 1"}))
 
 		return xptest.With(u, xptest.SeenPaused())
 	}

@@ -3,55 +3,35 @@ package adoption
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// An object in quarantine is held, and nothing is done about it until a user ends the quarantine.
-// The cluster that was backed up may be running and manage the same external resources, which can't
-// be detected from this cluster.
-const (
-	reasonQuarantine = "restored into quarantine, as the setting hold of the Restore asks: nothing reconciles it until a user releases it; "
-	reasonEnded      = "a user has ended its quarantine, and it is held until it is adopted. If that was interrupted, run: "
-)
-
-// quarantineNext returns how to end the quarantine of the objects of a Restore, or of the command
-// hold.
-func quarantineNext(h *Hold) string {
-	if h.ByCommand {
-		return "to go on in this cluster, make sure that no other cluster has adopted it, then run: " +
-			xp.NewCommand(xp.Program, "release").Word("-n", "NAMESPACE").String()
-	}
-
-	return "make sure that no other cluster manages the same external resources, then run: " + xp.ReleaseOf(h.Restore).String()
-}
-
 // quarantined returns the Plan for an object in quarantine: no change.
-func quarantined(h *Hold) Plan {
+func quarantined(h *hold.Hold) Plan {
 	return Plan{Total: len(h.Refs), Quarantine: reason.Message{Text: h.Reason}}
 }
 
 // awaitQuarantineEnd waits until a user ends the quarantine of an object that belongs to an XR.
-func (t *tree) awaitQuarantineEnd(r xp.Ref, h *Hold) {
-	t.waitFor(r, false, reason.Quarantined.Messagef("%s: it is in quarantine; %s", r, quarantineNext(h)))
+func (t *tree) awaitQuarantineEnd(r xp.Ref, h *hold.Hold) {
+	t.waitFor(r, false, reason.Quarantined.Messagef("%s: it is in quarantine; %s", r, hold.QuarantineNext(h)))
 	t.plan.Quarantine = t.plan.Waiting[len(t.plan.Waiting)-1]
 }
 
-// consented returns the mark of u after a user's consent; ok is false if it awaits none.
-func (k Key) consented(u *unstructured.Unstructured) (mark string, ok bool) {
-	h, err := k.HoldOf(u)
-	if err != nil || h == nil {
-		return "", false
+// quarantinePlan returns the Plan for an object in quarantine. Its only changes put the hold on
+// again on what belongs to it and was created without its hold.
+func (s *Snapshot) quarantinePlan(u *unstructured.Unstructured, h *hold.Hold) Plan {
+	if !xp.IsComposite(u) {
+		return quarantined(h)
 	}
-	switch {
-	case h.Quarantine:
-		h.Reason = reason.AwaitingAdoption.Messagef("%s%s", reasonEnded, xp.ReleaseCommand(xp.RefTo(u))).String()
-	case h.ByHand:
-		h.Reason = reason.AwaitingAdoption.Messagef("%s%s", reasonConsent, xp.ReleaseCommand(xp.RefTo(u))).String()
-	default:
-		return "", false
+	t := tree{snapshot: s, xr: xp.CompositeFrom(u), hold: h, plan: quarantined(h)}
+	for _, r := range h.Refs {
+		t.holdBelow(r, s.Get(r))
 	}
-	h.Quarantine, h.ByHand = false, false
+	if claim := s.claimOf(t.xr); claim != nil {
+		t.holdBelow(xp.RefTo(claim), claim)
+	}
 
-	return k.mark(xp.RefTo(u), h), true
+	return t.plan
 }

@@ -2,17 +2,14 @@ package adoption
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"regexp"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -42,7 +39,7 @@ func (t *tree) awaitReconcile(u *unstructured.Unstructured, why reason.Message) 
 	}
 	since := t.snapshot.lastSeen(u)
 	if t.hold != nil {
-		since = t.snapshot.lastSeen(u, parseTime(t.hold.Unpaused))
+		since = t.snapshot.lastSeen(u, xp.ParseTime(t.hold.Unpaused))
 	}
 	h, _ := t.snapshot.holdOf(u)
 	t.plan.Pending = append(t.plan.Pending, PendingReconcile{
@@ -55,7 +52,7 @@ func (t *tree) awaitReconcile(u *unstructured.Unstructured, why reason.Message) 
 func (s *Snapshot) lastSeen(u *unstructured.Unstructured, times ...time.Time) time.Time {
 	last := u.GetCreationTimestamp().Time
 	if h, err := s.holdOf(u); err == nil && h != nil {
-		times = append(times, parseTime(h.Since))
+		times = append(times, xp.ParseTime(h.Since))
 	}
 	if c, ok := xp.ConditionOf(u, xp.ConditionSynced); ok {
 		times = append(times, c.Since)
@@ -70,12 +67,6 @@ func (s *Snapshot) lastSeen(u *unstructured.Unstructured, times ...time.Time) ti
 	return last
 }
 
-func parseTime(stamp string) time.Time {
-	parsed, _ := time.Parse(time.RFC3339, stamp)
-
-	return parsed
-}
-
 // reconciled returns the Synced condition of u, and whether it proves that Crossplane (or the
 // provider) reconciled u as it is now; the status says with which result. v2 writes the generation.
 // Lifting a hold makes a new generation, unless the user's own settings equal the hold's: then the
@@ -85,19 +76,13 @@ func parseTime(stamp string) time.Time {
 func reconciled(u *unstructured.Unstructured) (xp.Condition, bool) {
 	c, ok := xp.ConditionOf(u, xp.ConditionSynced)
 
-	return c, ok && c.Reason != xp.ReasonReconcilePaused && isCurrent(u, c)
-}
-
-// isCurrent reports whether a condition is about the current generation. A condition that was
-// restored with the status is about the backup.
-func isCurrent(u *unstructured.Unstructured, c xp.Condition) bool {
-	return c.Generation == 0 || c.Generation == u.GetGeneration()
+	return c, ok && c.Reason != xp.ReasonReconcilePaused && xp.IsCurrent(u, c)
 }
 
 // checkSeen waits until Crossplane has reported of a paused object that it is paused. This makes
 // its next report a proof: the status is not restored, or is from the backup.
 func (t *tree) checkSeen(u *unstructured.Unstructured) {
-	if !IsSeenPaused(u) {
+	if !hold.IsSeenPaused(u) {
 		t.awaitReconcile(u, reason.AwaitingPauseReport.Messagef("%s: Crossplane has not reported yet that it is paused", xp.String(u)))
 	}
 }
@@ -117,23 +102,8 @@ func (t *tree) checkReconciled(u *unstructured.Unstructured) {
 // failsAsBackedUp reports whether an XR fails to reconcile for the same reason as in the backup.
 // Then the only proof left is that it controls all its composed resources.
 func (t *tree) failsAsBackedUp(u *unstructured.Unstructured) bool {
-	return t.hold != nil && t.hold.Failing != "" && xp.RefTo(u).ID() == xp.RefTo(t.xr.Unstructured).ID() && t.hold.Failing == FailingOf(u)
+	return t.hold != nil && t.hold.Failing != "" && xp.RefTo(u).ID() == xp.RefTo(t.xr.Unstructured).ID() && t.hold.Failing == hold.FailingOf(u)
 }
-
-// FailingOf returns the reason why Crossplane can't reconcile u, with a hash of the message without
-// its variable parts, so that the same failure is equal; "" if it can or has not reported.
-func FailingOf(u *unstructured.Unstructured) string {
-	c, ok := xp.ConditionOf(u, xp.ConditionSynced)
-	if !ok || c.Status == "True" || c.Reason == xp.ReasonReconcilePaused {
-		return ""
-	}
-	sum := sha256.Sum256([]byte(volatileText.ReplaceAllString(c.Message, "#")))
-
-	return c.Reason + " " + hex.EncodeToString(sum[:8])
-}
-
-// volatileText matches UIDs, hashes, versions, ports and times in a message.
-var volatileText = regexp.MustCompile(`[0-9a-fA-F-]*\d[0-9a-fA-F-]*`)
 
 // checkReleased waits until Crossplane has reconciled a restored object with its user's own
 // settings. A failure is only a remark, as it would happen without a restore: from here on a
@@ -151,75 +121,11 @@ func (t *tree) checkReleased(u *unstructured.Unstructured) {
 	t.clearRequest(u)
 }
 
-// annotationRequested requests a reconcile of a claim. Crossplane copies a claim's annotations to
-// its XR, where xp.AnnotationReconcileRequested would replace the user's own value, and does not
-// read that annotation of a claim. It does not copy this one, like AnnotationHold.
-const annotationRequested = "velero.crossplane.x-k8s.io/reconcile-requested-at"
-
-// requestMarker is between the time of a request and the user's own value. Requests are removed at
-// once; this shows one that a killed process has left.
-const requestMarker = " velero-plugin-for-crossplane:"
-
-// RequestReconcile returns the patch that requests a reconcile of u. It keeps a user's own request.
-func RequestReconcile(u *unstructured.Unstructured, now time.Time) map[string]any {
-	if xp.IsClaim(u) && !xp.IsComposite(u) {
-		return patch(u, map[string]any{annotationRequested: now.UTC().Format(time.RFC3339)})
-	}
-	own, _ := ownRequest(u.GetAnnotations())
-
-	return patch(u, map[string]any{xp.AnnotationReconcileRequested: now.UTC().Format(time.RFC3339) + requestMarker + own})
-}
-
-// ClearReconcileRequest returns the patch that gives u the user's own request back; ok is false if
-// u has no request of this plugin.
-func ClearReconcileRequest(u *unstructured.Unstructured) (p map[string]any, ok bool) {
-	annotations := withoutRequest(u.GetAnnotations())
-
-	return patch(u, annotations), len(annotations) > 0
-}
-
 // clearRequest plans to remove a leftover request, if nothing else is to be done or waited for.
 func (t *tree) clearRequest(u *unstructured.Unstructured) {
-	if p, ok := ClearReconcileRequest(u); ok && len(t.plan.Waiting) == 0 && t.plan.Patch == nil {
+	if p, ok := hold.ClearReconcileRequest(u); ok && len(t.plan.Waiting) == 0 && t.plan.Patch == nil {
 		t.change(u, p, "take back the request for a reconcile")
 	}
-}
-
-// withoutRequest returns the changes after which annotations have no request of this plugin: the
-// user's own value, or nil, which removes one.
-func withoutRequest(annotations map[string]string) map[string]any {
-	changes := map[string]any{}
-	if _, ok := annotations[annotationRequested]; ok {
-		changes[annotationRequested] = nil
-	}
-	switch own, ours := ownRequest(annotations); {
-	case ours && own == "":
-		changes[xp.AnnotationReconcileRequested] = nil
-	case ours:
-		changes[xp.AnnotationReconcileRequested] = own
-	}
-
-	return changes
-}
-
-// dropRequest removes a request of this plugin from annotations of the backup.
-func dropRequest(annotations map[string]string) {
-	for name, own := range withoutRequest(annotations) {
-		delete(annotations, name)
-		if s, ok := own.(string); ok {
-			annotations[name] = s
-		}
-	}
-}
-
-// ownRequest returns the user's own request, and whether a request of this plugin replaces it.
-func ownRequest(annotations map[string]string) (own string, ours bool) {
-	value := annotations[xp.AnnotationReconcileRequested]
-	if _, after, ours := strings.Cut(value, requestMarker); ours {
-		return after, true
-	}
-
-	return value, false
 }
 
 // inactiveAfter is how long the provider of an MR may be silent before a request is spent to find
@@ -260,17 +166,17 @@ func (s *Snapshot) whyNotReconciled(u *unstructured.Unstructured) reason.Message
 // and the next step; both are zero if it is adopted. A restored object never looks adopted before
 // it is held: it is created with its hold.
 func WhyNotAdopted(u *unstructured.Unstructured) (why reason.Message, next string) {
-	h, err := HoldOf(u)
+	h, err := hold.Of(u)
 	switch {
 	case err != nil:
 		return reason.Message{Code: cmp.Or(reason.CodeOf(err), reason.MarkUnreadable), Text: err.Error()}, "correct or remove that annotation"
 	case h != nil && h.Quarantine:
-		return reason.Quarantined.Messagef("in quarantine since %s, by %s", h.Since, h.By()), HowToRelease(u, h)
+		return reason.Quarantined.Messagef("in quarantine since %s, by %s", h.Since, h.By()), hold.HowToRelease(u, h)
 	case h != nil:
-		why, next = reason.Message{Text: fmt.Sprintf("held by %s since %s: %s", h.By(), h.Since, Why(u, h))},
+		why, next = reason.Message{Text: fmt.Sprintf("held by %s since %s: %s", h.By(), h.Since, hold.Why(u, h))},
 			"see what it waits for: "+xp.ValidateCommand(xp.RefTo(u)).String()
 		if h.ByHand {
-			next = manualNext(h)
+			next = hold.ManualNext(h)
 		}
 
 		return why, next

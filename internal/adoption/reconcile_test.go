@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -56,7 +57,7 @@ func TestNextAfterTheRelease(t *testing.T) {
 		"NotRestored": {reason: "The plugin does not judge an XR that was live before the restore.", want: "done", snapshot: snapshot(said(x, 2, xptest.Reconciled()))},
 		"RequestLeft": {
 			reason: "A killed process can leave a request behind.", want: "take back the request for a reconcile XOrder x",
-			snapshot: restored(said(x, 3, xptest.Reconciled(), xptest.Annotated(xp.AnnotationReconcileRequested, "2026"+requestMarker))),
+			snapshot: restored(said(xptest.Merge(x, hold.RequestReconcile(x, noon)), 3, xptest.Reconciled())),
 		},
 		"RequestOfThePerson": {
 			reason: "A request of the user stays.", want: "done", snapshot: restored(said(x, 3, xptest.Reconciled(), xptest.Annotated(xp.AnnotationReconcileRequested, "2026"))),
@@ -71,7 +72,7 @@ func TestNextAfterTheRelease(t *testing.T) {
 		},
 		"ClaimAloneRequestLeft": {
 			reason: "A killed process can leave a request behind.", of: claim, want: "take back the request for a reconcile OrderClaim team-a/o",
-			snapshot: restored(xptest.With(claim, xptest.Reconciled(), xptest.Annotated(annotationRequested, "2026"))),
+			snapshot: restored(xptest.With(xptest.Merge(claim, hold.RequestReconcile(claim, noon)), xptest.Reconciled())),
 		},
 	})
 }
@@ -80,8 +81,8 @@ func TestPendingReconciles(t *testing.T) {
 	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")))
 	x := xptest.XR("x", xptest.ClaimedBy(claim))
 	xr, released := held(x), xptest.With(claim, xptest.SeenPaused())
-	h := must(HoldOf(xr))
-	free := xptest.Merge(xr, Unverified.unpause(xr, h, noon.Add(-time.Minute)))
+	h := xptest.Value(hold.Of(xr))
+	free := xptest.Merge(xr, hold.Unverified.Unpause(xr, h, noon.Add(-time.Minute)))
 	cases := map[string]struct {
 		reason   string
 		snapshot *Snapshot
@@ -105,7 +106,7 @@ func TestPendingReconciles(t *testing.T) {
 		},
 		"Future": {
 			reason:   "A user can forge a future time in the mark, which must not suppress the request.",
-			snapshot: snapshot(xptest.Merge(xr, Unverified.unpause(xr, &Hold{Since: restoredAt}, noon.Add(time.Hour)))), want: map[string]string{"XOrder x": restoredAt + " begun"},
+			snapshot: snapshot(xptest.Merge(xr, hold.Unverified.Unpause(xr, &hold.Hold{Since: restoredAt}, noon.Add(time.Hour)))), want: map[string]string{"XOrder x": restoredAt + " begun"},
 		},
 		"CannotReconcile": {
 			reason: "Crossplane retries a failed reconcile without a request.", snapshot: snapshot(xptest.With(free, xptest.Synced("False", "ReconcileError", "no function"))),
@@ -132,60 +133,13 @@ func TestPendingReconciles(t *testing.T) {
 	}
 }
 
-func TestRequestReconcile(t *testing.T) {
-	const now = "2026-01-02T12:00:00Z"
-	request := func(value string) xptest.Option { return xptest.Annotated(xp.AnnotationReconcileRequested, value) }
-	cases := map[string]struct {
-		reason string
-		own    *unstructured.Unstructured
-		key    string
-		want   string
-	}{
-		"XR":      {reason: "Crossplane v2.3 records that it has read the request.", own: xptest.XR("x"), key: xp.AnnotationReconcileRequested, want: now + requestMarker},
-		"OfXR":    {reason: "The user's own request is kept.", own: xptest.XR("x", request("once")), key: xp.AnnotationReconcileRequested, want: now + requestMarker + "once"},
-		"Claim":   {reason: "A claim's request must not overwrite the request of its XR.", own: xptest.Claim("o", xptest.OfXR(xptest.XR("x"))), key: annotationRequested, want: now},
-		"OfClaim": {reason: "The user's own request does not change.", own: xptest.Claim("o", xptest.OfXR(xptest.XR("x")), request("once")), key: annotationRequested, want: now},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			asked := xptest.Merge(tc.own, RequestReconcile(tc.own, noon))
-			if got := asked.GetAnnotations()[tc.key]; got != tc.want {
-				t.Errorf("%s\ngot %q, want %q", tc.reason, got, tc.want)
-			}
-			again := xptest.Merge(asked, RequestReconcile(asked, noon.Add(time.Minute)))
-			if again.GetAnnotations()[tc.key] == tc.want {
-				t.Errorf("%s\na second request must change the annotation", tc.reason)
-			}
-			patch, left := ClearReconcileRequest(again)
-			if !left {
-				t.Fatalf("%s\nClearReconcileRequest must find the request: %v", tc.reason, again.GetAnnotations())
-			}
-			after := xptest.Merge(again, patch)
-			if diff := cmp.Diff(asStored(tc.own), asStored(after)); diff != "" {
-				t.Errorf("%s\n-own, +cleared:\n%s", tc.reason, diff)
-			}
-			if _, left := ClearReconcileRequest(after); left {
-				t.Errorf("%s\na second clear must find no request", tc.reason)
-			}
-			// A backup can be taken in between.
-			h := must(Put(again, Hold{Restore: restoreName, Since: restoredAt}))
-			if diff := cmp.Diff(tc.own.GetAnnotations()[tc.key], again.GetAnnotations()[tc.key]); diff != "" {
-				t.Errorf("%s\nthe request must not survive a manual removal of the hold: -own, +restored:\n%s", tc.reason, diff)
-			}
-			if diff := cmp.Diff(asStored(tc.own), asStored(xptest.Merge(again, releasePatch(again, h)))); diff != "" {
-				t.Errorf("%s\n-own, +restored and released:\n%s", tc.reason, diff)
-			}
-		})
-	}
-}
-
 func TestPendingReconcilesOfProviders(t *testing.T) {
-	mr := heldFor(xptest.MR("b"), Hold{Observes: true, Since: restoredAt})
-	want := []PendingReconcile{{Ref: xp.RefTo(mr), UID: mr.GetUID(), Provider: true, Since: parseTime(restoredAt), Waiting: reason.AwaitingPauseReport.Messagef("Bucket b: its provider has not reported yet that it is paused")}}
+	mr := heldFor(xptest.MR("b"), hold.Hold{Observes: true, Since: restoredAt})
+	want := []PendingReconcile{{Ref: xp.RefTo(mr), UID: mr.GetUID(), Provider: true, Since: xp.ParseTime(restoredAt), Waiting: reason.AwaitingPauseReport.Messagef("Bucket b: its provider has not reported yet that it is paused")}}
 	if diff := cmp.Diff(want, Next(snapshot(mr), xp.RefTo(mr)).Pending); diff != "" {
 		t.Errorf("the plan must wait for the provider's reconcile since the restore: -want, +got:\n%s", diff)
 	}
-	h := Hold{Observes: true, Since: restoredAt, Identity: xp.CreatePending}
+	h := hold.Hold{Observes: true, Since: restoredAt, Identity: xp.CreatePending}
 	if silent := Next(snapshot(heldFor(unnamed(xptest.Annotated(xp.AnnotationCreatePending, restoredAt)), h)), xp.RefTo(mr)).Pending; len(silent) > 0 {
 		t.Errorf("an MR that waits for the user must not wait for its provider: %v", silent)
 	}
@@ -196,7 +150,7 @@ func TestPendingReconcilesOfProviders(t *testing.T) {
 func TestNextWaitsForActivation(t *testing.T) {
 	x := xptest.XR("x")
 	bucket := func(ago time.Duration) *unstructured.Unstructured {
-		return xptest.MR("b", xptest.ControlledBy(x), created(noon.Add(-ago).UTC().Format(time.RFC3339)))
+		return xptest.MR("b", xptest.ControlledBy(x), xptest.Created(noon.Add(-ago).UTC().Format(time.RFC3339)))
 	}
 	paused := held(xptest.XR("x", xptest.Refs(bucket(0))), xptest.SeenPaused())
 	on := func(active, served bool, mrs ...*unstructured.Unstructured) *Snapshot {
@@ -214,7 +168,7 @@ func TestNextWaitsForActivation(t *testing.T) {
 
 		return w
 	}
-	old, observed := bucket(time.Minute), heldFor(bucket(time.Minute), Hold{Observes: true}, policies(`["Observe"]`))
+	old, observed := bucket(time.Minute), heldFor(bucket(time.Minute), hold.Hold{Observes: true}, xptest.ManagementPolicies(`["Observe"]`))
 	const inactive, late = "0/1; waits: Bucket b KindNotActive", "0/1; moving; waits: Bucket b AwaitingProvider"
 	runPlans(t, x, map[string]planCase{
 		"NotServed":            {reason: "A restore left the MR out and must restore it again.", want: inactive, says: "Then restore again", snapshot: on(false, false)},

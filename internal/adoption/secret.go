@@ -1,10 +1,9 @@
 package adoption
 
 import (
-	"fmt"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -18,7 +17,7 @@ func (t *tree) takeSecret(u *unstructured.Unstructured) bool {
 	if s == nil {
 		return false
 	}
-	t.plan.Change = takeControl(u, s)
+	t.plan.Change = hold.TakeControl(u, s)
 
 	return true
 }
@@ -27,9 +26,9 @@ func (t *tree) takeSecret(u *unstructured.Unstructured) bool {
 // wait. If the Secret is missing its publisher creates another, without what the cloud returns only
 // once or a function has generated. If Secrets can't be read, it waits only if the restore left
 // this one out.
-func (s *Snapshot) missingSecret(u *unstructured.Unstructured, h *Hold) reason.Message {
+func (s *Snapshot) missingSecret(u *unstructured.Unstructured, h *hold.Hold) reason.Message {
 	r, ok := xp.SecretRef(u)
-	if !ok || !h.Secret || s.secretless || h.ownPause() || !xp.IsPaused(u) || s.Has(r) {
+	if !ok || !h.Secret || s.secretless || h.OwnPause() || !xp.IsPaused(u) || s.Has(r) {
 		return reason.Message{}
 	}
 	switch why, unknown := s.isUnknown(r); {
@@ -63,106 +62,23 @@ func (s *Snapshot) uncontrolledSecret(u *unstructured.Unstructured) *unstructure
 	return secret
 }
 
-// takeControl returns the Change that makes u the controller of s. If s is a Secret the patch has
-// the name of the manager of its data: that one published it, and made u its owner.
-func takeControl(u, s *unstructured.Unstructured) Change {
-	return Change{Target: s, Patch: controllerRefPatch(u, s), Step: "make " + xp.String(u) + " its controller again", Manager: publisherOf(s)}
-}
-
-// publisherOf returns the manager of the data of a connection secret, or of its type if it has no
-// data; "" if not known, or if s is no connection secret.
-func publisherOf(s *unstructured.Unstructured) string {
-	if !xp.IsConnectionSecret(s) {
-		return ""
-	}
-	for _, path := range managedPaths(s) {
-		fields := [][]string{path}
-		if of := managersOf(entriesOf(s), fields); len(of) > 0 {
-			return writerOf(s, of, fields)
-		}
-	}
-
-	return ""
-}
-
-// An Input is a Secret that the provider of a held MR reads.
-type Input struct {
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	// Stored means that the backup has the Secret. By is the command that restores it, if the
-	// restore leaves it out.
-	Stored bool   `json:"stored,omitempty"`
-	By     string `json:"by,omitempty"`
-	// Was is the name of the Secret in the backup, which has the UID of an XR in it; "" if it is the
-	// same.
-	Was string `json:"was,omitempty"`
-}
-
-// Ref returns the reference to the Secret.
-func (i Input) Ref() xp.Ref {
-	return xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: i.Namespace, Name: i.Name}
-}
-
-// ReasonInput returns the reason of the hold of an MR whose provider reads a missing Secret.
-// Without it a provider that generates passwords makes another one, and changes that of a live
-// database (upjet's PasswordGenerator); others fail.
-func ReasonInput(in Input) string {
-	return reason.InputSecretMissing.Messagef("restored from a backup; %s", in.missing()).String()
-}
-
 // missingInput returns why u, which is held, waits for a Secret of its provider; zero if it does
 // not.
-func (s *Snapshot) missingInput(u *unstructured.Unstructured, h *Hold) reason.Message {
-	if s.secretless || h.ownPause() || !xp.IsPaused(u) {
+func (s *Snapshot) missingInput(u *unstructured.Unstructured, h *hold.Hold) reason.Message {
+	if s.secretless || h.OwnPause() || !xp.IsPaused(u) {
 		return reason.Message{}
 	}
 	for _, in := range h.Inputs {
 		switch why, unknown := s.isUnknown(in.Ref()); {
 		case unknown:
 			return reason.InputSecretMissing.Messagef("its provider reads %s, and Secrets can't be read: %s; %s; %s, and run this with the right to list Secrets",
-				in.Ref(), why, in.without(), in.next())
+				in.Ref(), why, in.Without(), in.Next())
 		case !s.Has(in.Ref()):
-			return reason.InputSecretMissing.Messagef("%s", in.missing())
+			return reason.InputSecretMissing.Messagef("%s", in.Missing())
 		}
 	}
 
 	return reason.Message{}
-}
-
-// missing returns the consequence of the missing Secret, and the next step.
-func (i Input) missing() string {
-	is := "which its provider reads"
-	if state, ok := xp.StateIn(i.Name); ok {
-		is = "in which " + state.Keeper + " keeps its " + state.What
-	}
-
-	return fmt.Sprintf("%s, %s, is missing: %s; %s", i.Ref(), is, i.without(), i.next())
-}
-
-// without returns the consequence of the missing Secret.
-func (i Input) without() string {
-	if state, ok := xp.StateIn(i.Name); ok {
-		return "without it " + state.Again
-	}
-
-	return "without it the provider fails, or generates another password than the one in use"
-}
-
-// next returns how to get the Secret back.
-func (i Input) next() string {
-	switch {
-	case i.Was != "":
-		return "its name comes from the UID of an XR, which has changed, and in the backup it is " + i.Was + ". Restore that, if it is missing, and copy it to " +
-			i.Name
-	case i.By != "":
-		return "the restore has left it out; restore it: " + i.By
-	case i.Stored:
-		return "it was not restored; restore again"
-	case xp.IsStateSecret(i.Name):
-		return "it is not in the backup; restore it from another one, or, if that may happen, release this with --force"
-	default:
-		return "it is not in the backup; create it, with what the external resource has"
-	}
 }
 
 // Inputs returns the Secrets of any type that held objects wait for, which are those that providers

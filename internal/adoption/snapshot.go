@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/pack"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -17,7 +18,7 @@ import (
 // A Snapshot is the observed state of a cluster.
 type Snapshot struct {
 	// key signs and verifies marks.
-	key     Key
+	key     hold.Key
 	objects map[xp.ID]*unstructured.Unstructured
 	// packed are the objects, except those of Crossplane's own kinds, if there is a packer.
 	packed   map[xp.ID]pack.Object
@@ -51,7 +52,7 @@ type Snapshot struct {
 }
 
 // NewSnapshot returns an empty Snapshot. key verifies marks; Unverified accepts any readable mark.
-func NewSnapshot(key Key) *Snapshot {
+func NewSnapshot(key hold.Key) *Snapshot {
 	return &Snapshot{
 		key: key, objects: map[xp.ID]*unstructured.Unstructured{}, unserved: map[schema.GroupKind]bool{}, unreadable: map[schema.GroupVersionKind]string{},
 		retired: map[schema.GroupVersionKind]schema.GroupVersionKind{}, restored: map[types.UID]bool{}, observed: map[xp.ID]*observedObject{},
@@ -99,7 +100,7 @@ func (s *Snapshot) keep(id xp.ID, u *unstructured.Unstructured, again bool) {
 // its own, and no search over all objects finds it.
 func isOnlyRead(u *unstructured.Unstructured) bool {
 	return !xp.IsComposite(u) && !xp.IsClaim(u) && !xp.IsCrossplaneGroup(u.GroupVersionKind().Group) && !xp.Publishes(u) &&
-		!xp.HasAnnotation(u, AnnotationHold)
+		!xp.HasAnnotation(u, hold.Annotation)
 }
 
 // Remove records that an object does not exist any more. u is its last known state.
@@ -165,10 +166,10 @@ func (s *Snapshot) RestoredAt() time.Time {
 		if f.hold == nil {
 			continue
 		}
-		if at := parseTime(f.hold.Since); at.After(since) {
+		if at := xp.ParseTime(f.hold.Since); at.After(since) {
 			since = at
 		}
-		if at := parseTime(f.hold.Polled); !at.IsZero() && (polled.IsZero() || at.Before(polled)) {
+		if at := xp.ParseTime(f.hold.Polled); !at.IsZero() && (polled.IsZero() || at.Before(polled)) {
 			polled = at
 		}
 		trees = trees || f.composite || f.claim
@@ -346,7 +347,7 @@ func (s *Snapshot) composed(f *observedObject) []xp.Ref {
 		saved = f.hold.Refs
 	}
 	now, err := xp.CompositeFrom(s.get(f.ID())).ResourceRefs()
-	if err != nil || kindsOf(now) > maxKinds {
+	if err != nil || hold.KindsOf(now) > hold.MaxKinds {
 		return saved
 	}
 

@@ -5,13 +5,13 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -21,14 +21,11 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // held returns u with a hold, then changed by the options.
 func held(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
-	return withMark(u, Hold{Restore: restoreName, Since: restoredAt}, o...)
+	return withMark(u, hold.Hold{Restore: restoreName, Since: restoredAt}, o...)
 }
 
-// unpaused is the option of a held object that Crossplane may reconcile.
-func unpaused() xptest.Option { return xptest.Without("metadata", "annotations", xp.AnnotationPaused) }
-
 func snapshot(objects ...*unstructured.Unstructured) *Snapshot {
-	w := NewSnapshot(Unverified)
+	w := NewSnapshot(hold.Unverified)
 	w.SetTime(noon)
 	for _, u := range objects {
 		w.Add(u)
@@ -57,32 +54,14 @@ func refs(objects ...*unstructured.Unstructured) []xp.Ref {
 
 func TestSubjects(t *testing.T) {
 	a, b := held(xptest.XR("a")), held(xptest.XRV2("b"))
-	free, unreadable := xptest.XR("free"), xptest.XR("u", xptest.Annotated(AnnotationHold, "?"))
-	marked, unread := xptest.MR("m", xptest.Annotated(AnnotationHold, "{}")), xptest.MR("n", xptest.Annotated(AnnotationHold, "?"))
+	free, unreadable := xptest.XR("free"), xptest.XR("u", xptest.Annotated(hold.Annotation, "?"))
+	marked, unread := xptest.MR("m", xptest.Annotated(hold.Annotation, "{}")), xptest.MR("n", xptest.Annotated(hold.Annotation, "?"))
 	publishing := xptest.MR("p", xptest.PublishesTo("infra", "s"))
 	w := snapshot(unreadable, publishing, b, unread, a, free, marked, held(xptest.Claim("c", xptest.OfXR(a))), xptest.MR("plain"), xptest.Secret("s"),
-		xptest.Object("ops.crossplane.io/v1alpha1", "CronOperation", "", "nightly", xptest.Annotated(AnnotationHold, "{}")))
+		xptest.Object("ops.crossplane.io/v1alpha1", "CronOperation", "", "nightly", xptest.Annotated(hold.Annotation, "{}")))
 	if diff := cmp.Diff(refs(marked, unread, publishing, b, a, free, unreadable), w.Subjects()); diff != "" {
 		t.Errorf("Subjects must return XRs in a stable order, with MRs that publish or are held, and without claims of XRs and objects that a "+
 			"user releases.\n-want, +got:\n%s", diff)
-	}
-}
-
-func TestIsMarked(t *testing.T) {
-	for name, tc := range map[string]struct {
-		object *unstructured.Unstructured
-		want   bool
-	}{
-		"MR":         {held(xptest.MR("b")), true},
-		"Unreadable": {xptest.MR("b", xptest.Annotated(AnnotationHold, "?")), true},
-		"ClaimsMark": {xptest.NamespacedMR("b", xptest.Annotated(AnnotationHold, "{}")), true},
-		"Free":       {xptest.MR("b"), false},
-		"XR":         {held(xptest.XR("x")), false},
-		"Other":      {xptest.Object("v1", "ConfigMap", "team-a", "c", xptest.Annotated(AnnotationHold, "{}")), false},
-	} {
-		if got := IsMarked(tc.object); got != tc.want {
-			t.Errorf("%s: only an MR with a hold counts as marked: got %v, want %v", name, got, tc.want)
-		}
 	}
 }
 
@@ -111,7 +90,7 @@ func TestNeeds(t *testing.T) {
 		},
 		"NotHeld": {reason: "An XR without a hold needs only its claim.", snapshot: snapshot(parent), from: refs(parent), want: refs(parent, claim)},
 		"Unreadable": {
-			reason: "An unreadable mark names no objects.", snapshot: snapshot(xptest.XR("x", xptest.Refs(bucket), xptest.Annotated(AnnotationHold, "?"))), from: refs(xptest.XR("x")),
+			reason: "An unreadable mark names no objects.", snapshot: snapshot(xptest.XR("x", xptest.Refs(bucket), xptest.Annotated(hold.Annotation, "?"))), from: refs(xptest.XR("x")),
 			want: refs(xptest.XR("x")),
 		},
 		"Loop": {reason: "An XR that composes itself must not loop.", snapshot: snapshot(held(loop)), from: refs(loop, loop), want: refs(loop, revision)},
@@ -138,7 +117,7 @@ func TestPack(t *testing.T) {
 		xptest.Secret("s"), xptest.XRD("xorders.example.org"),
 	}
 	kept := map[string]bool{"xorders.example.org": true}
-	w, packed := snapshot(objects...), NewSnapshot(Unverified)
+	w, packed := snapshot(objects...), NewSnapshot(hold.Unverified)
 	packed.Pack()
 	for _, u := range objects {
 		packed.AddRestored(u)
@@ -169,24 +148,6 @@ func TestPack(t *testing.T) {
 	}
 }
 
-func TestTakeOff(t *testing.T) {
-	mr := xptest.MR("b", xptest.PublishesTo("infra", "s"), xptest.Annotated(xp.AnnotationPaused, "true"))
-	unreadable := xptest.XR("x", xptest.Annotated(AnnotationHold, "?"), xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Policy(xp.UpdateManual))
-	for name, tc := range map[string]struct{ own, backedUp *unstructured.Unstructured }{
-		"Copy": {mr, copied(mr)}, "MR": {mr, forSecret(mr)}, "NotHeld": {mr, mr}, "Unreadable": {unreadable, unreadable},
-	} {
-		got := tc.backedUp.DeepCopy()
-		err := RemoveBackedUpHold(got)
-		if diff := cmp.Diff(asStored(tc.own), asStored(got)); err != nil || diff != "" {
-			t.Errorf("%s: error %v, -own, +got:\n%s", name, err, diff)
-		}
-	}
-	odd := xptest.XR("x", xptest.Field("x", "spec"), xptest.Annotated(AnnotationHold, `{"pinned":true,"compositionUpdatePolicy":"Automatic"}`))
-	if err := RemoveBackedUpHold(odd); err == nil || !strings.HasPrefix(err.Error(), "cannot set the composition update policy of XOrder x: ") {
-		t.Errorf("an object that can't get its own policy back must be refused; got error %v", err)
-	}
-}
-
 // An object that is not the XR's MR is not held for its connection secret.
 func TestNextReleasesOnlyItsMRs(t *testing.T) {
 	x := xptest.XR("x")
@@ -211,7 +172,7 @@ func TestNextReleasesOnlyItsMRs(t *testing.T) {
 // The Plan of a held XR includes its composed resources.
 func TestSubjectsOfAHeldXR(t *testing.T) {
 	x, free := xptest.XR("x"), xptest.XR("free")
-	unreadable := xptest.XR("u", xptest.Annotated(AnnotationHold, "?"))
+	unreadable := xptest.XR("u", xptest.Annotated(hold.Annotation, "?"))
 	publishes := xptest.PublishesTo("infra", "s")
 	claim := xptest.Claim("o")
 	mr := func(name string, controller *unstructured.Unstructured) *unstructured.Unstructured {
@@ -224,7 +185,7 @@ func TestSubjectsOfAHeldXR(t *testing.T) {
 	}{
 		"Held": {
 			reason:   "The XR's plan releases its MRs, marked or not.",
-			snapshot: snapshot(held(x), forSecret(mr("b", x)), mr("c", x), xptest.MR("d", xptest.Annotated(AnnotationHold, "{}"), xptest.ControlledBy(x))), want: refs(x),
+			snapshot: snapshot(held(x), forSecret(mr("b", x)), mr("c", x), xptest.MR("d", xptest.Annotated(hold.Annotation, "{}"), xptest.ControlledBy(x))), want: refs(x),
 		},
 		"Unheld":       {reason: "The plan of an XR without a hold does not cover its MRs.", snapshot: snapshot(free, forSecret(mr("b", free))), want: refs(mr("b", free), free)},
 		"Unreadable":   {reason: "An XR with an unreadable mark has no plan for its MRs.", snapshot: snapshot(unreadable, mr("b", unreadable)), want: refs(mr("b", x), unreadable)},
@@ -266,7 +227,7 @@ func TestIsPlanCurrent(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			for _, packed := range []bool{false, true} {
-				w := NewSnapshot(Unverified)
+				w := NewSnapshot(hold.Unverified)
 				if packed {
 					w.Pack()
 				}
@@ -304,7 +265,7 @@ func TestCachedPlansAreCurrent(t *testing.T) {
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // It must be the same every time.
 		objects, facts := map[xp.ID]*unstructured.Unstructured{}, []func(*Snapshot){}
-		w := NewSnapshot(Unverified)
+		w := NewSnapshot(hold.Unverified)
 		if seed%2 == 0 {
 			w.Pack()
 		}

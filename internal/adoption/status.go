@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -13,7 +14,7 @@ import (
 // checkStatus waits until the status is restored that u is held for: a function that finds less than
 // it wrote can leave out composed resources, and Crossplane deletes these. Nobody writes the status
 // of what a user has paused.
-func (t *tree) checkStatus(u *unstructured.Unstructured, h *Hold) {
+func (t *tree) checkStatus(u *unstructured.Unstructured, h *hold.Hold) {
 	if missing := xp.MissingStatus(u, h.Status); len(missing) > 0 {
 		t.wait(false, reason.StatusMissing.Messagef("%s: %s", xp.String(u), whyStatus(u, missing)))
 	}
@@ -22,15 +23,6 @@ func (t *tree) checkStatus(u *unstructured.Unstructured, h *Hold) {
 func whyStatus(u *unstructured.Unstructured, missing []string) string {
 	return fmt.Sprintf("%s did not come back. Write it with kubectl edit --subresource=status, or, if nothing reads it, release this: "+
 		"%s", xp.StatusNames(missing), releaseByForce(u))
-}
-
-// IsSeenPaused reports whether the controller of u has reported that u, as it is, is paused. Before
-// that it may be reconciling an older version of u. Any other report after that proves a reconcile: u
-// was created paused, and while it is the controller reports nothing else.
-func IsSeenPaused(u *unstructured.Unstructured) bool {
-	c, ok := xp.ConditionOf(u, xp.ConditionSynced)
-
-	return ok && c.Reason == xp.ReasonReconcilePaused && isCurrent(u, c)
 }
 
 // backedUpConditions returns the conditions that a composed resource had in the backup.

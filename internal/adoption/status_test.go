@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -22,9 +23,9 @@ func TestNextWaitsForStatus(t *testing.T) {
 	x := xptest.XR("x")
 	revision := xptest.Revision(xptest.RevisionName, x)
 	address := xptest.JSON(`{"status":{"address":"a","zones":null}}`)
-	on := heldFor(x, Hold{Status: []string{"address", "zones"}}, xptest.SeenPaused())
-	ownPause := heldFor(xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "true")), Hold{Status: []string{"address"}})
-	mr := heldFor(xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, "true")), Hold{Status: []string{"atProvider"}})
+	on := heldFor(x, hold.Hold{Status: []string{"address", "zones"}}, xptest.SeenPaused())
+	ownPause := heldFor(xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "true")), hold.Hold{Status: []string{"address"}})
+	mr := heldFor(xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, "true")), hold.Hold{Status: []string{"atProvider"}})
 	runPlans(t, x, map[string]planCase{
 		"Both": {
 			reason: "A function would read less than it has written.", want: "waits: XOrder x StatusMissing", says: "status.address, status.zones", snapshot: snapshot(on, revision),
@@ -33,13 +34,13 @@ func TestNextWaitsForStatus(t *testing.T) {
 		"Back": {reason: "Every field is back.", want: "unpause XOrder x", snapshot: snapshot(xptest.With(on, address, xptest.JSON(`{"status":{"zones":[]}}`)), revision)},
 		"Unseen": {
 			reason: "A restored status does not prove that Crossplane has seen the pause.", want: "moving; waits: XOrder x AwaitingPauseReport",
-			snapshot: snapshot(heldFor(x, Hold{Status: []string{"address"}}, address, xptest.JSON(`{"status":{"conditions":[{"type":"Synced","status":"True"}]}}`)), revision),
+			snapshot: snapshot(heldFor(x, hold.Hold{Status: []string{"address"}}, address, xptest.JSON(`{"status":{"conditions":[{"type":"Synced","status":"True"}]}}`)), revision),
 		},
 		"UnseenSince": {
 			reason: "A condition that came back with the status describes the backup.", want: "moving; waits: XOrder x AwaitingPauseReport",
-			snapshot: snapshot(heldFor(x, Hold{Status: []string{"address"}}, xptest.SeenPaused(), xptest.OfGeneration(7), address, xptest.Generation(1)), revision),
+			snapshot: snapshot(heldFor(x, hold.Hold{Status: []string{"address"}}, xptest.SeenPaused(), xptest.OfGeneration(7), address, xptest.Generation(1)), revision),
 		},
-		"Unpaused": {reason: "Functions own the status after the unpause.", want: "release XOrder x", snapshot: snapshot(xptest.With(on, unpaused(), xptest.Reconciled()), revision)},
+		"Unpaused": {reason: "Functions own the status after the unpause.", want: "release XOrder x", snapshot: snapshot(xptest.With(on, xptest.Unpaused(), xptest.Reconciled()), revision)},
 		"OwnPause": {reason: "The status must be back when the user lifts the pause.", want: "waits: XOrder x StatusMissing", says: "status.address did", snapshot: snapshot(ownPause)},
 		"MR": {
 			reason: "An MR that no provider observes has no other source of its status.", of: mr, want: "waits: Bucket b StatusMissing", says: "status.atProvider", snapshot: snapshot(mr),
@@ -73,7 +74,7 @@ func TestNextWaitsForConditions(t *testing.T) {
 	is := xptest.JSON
 	paused := xptest.Annotated(xp.AnnotationPaused, "true")
 	short := composing(mr(is(wellBoth)))
-	short = xptest.With(short, markOf(withMark(xptest.With(short, xptest.Without("metadata", xp.FieldConditions)), Hold{})))
+	short = xptest.With(short, markOf(withMark(xptest.With(short, xptest.Without("metadata", xp.FieldConditions)), hold.Hold{})))
 	cases := map[string]planCase{}
 	for name, tc := range map[string]struct {
 		reason  string
@@ -122,7 +123,7 @@ func testIgnoredPause(t *testing.T, noted string) {
 	}
 	publishing := xptest.MR("b", xptest.PublishesTo("infra", "s"), created)
 	backedUp := func(o ...xptest.Option) *unstructured.Unstructured { return awaiting(xptest.With(publishing, o...)) }
-	of := func(h Hold) Hold { h.Restore, h.Since = restoreName, restoredAt; return h }
+	of := func(h hold.Hold) hold.Hold { h.Restore, h.Since = restoreName, restoredAt; return h }
 	secret := xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(publishing))
 	reconciled := "the provider of cloud.example.org reconciled it at " + noted
 	creating := "the provider of cloud.example.org began to create an external resource at " + noted
@@ -151,15 +152,15 @@ func testIgnoredPause(t *testing.T, noted string) {
 		},
 		"ReconciledUnnamed": {
 			reason: "The MR was to create nothing before the user's check.", waits: reconciled,
-			mr: heldFor(unnamed(created), of(Hold{Identity: xp.Unknown}), synced("ReconcileSuccess", noted)),
+			mr: heldFor(unnamed(created), of(hold.Hold{Identity: xp.Unknown}), synced("ReconcileSuccess", noted)),
 		},
 		"ReconciledObserving": {
 			reason: "The provider was to observe the MR only after the unpause.", waits: reconciled,
-			mr: heldFor(xptest.MR("b", created), of(Hold{Observes: true}), synced("ReconcileSuccess", noted)),
+			mr: heldFor(xptest.MR("b", created), of(hold.Hold{Observes: true}), synced("ReconcileSuccess", noted)),
 		},
 		"Creating": {
 			reason: "The provider may have created a second external resource.", failed: creating,
-			mr: heldFor(unnamed(created), of(Hold{Identity: xp.Unknown}), xptest.Annotated(xp.AnnotationCreatePending, noted)),
+			mr: heldFor(unnamed(created), of(hold.Hold{Identity: xp.Unknown}), xptest.Annotated(xp.AnnotationCreatePending, noted)),
 		},
 		"Created": {
 			reason: "The provider has created an external resource.", failed: creating, others: []*unstructured.Unstructured{secret},
@@ -175,9 +176,9 @@ func testIgnoredPause(t *testing.T, noted string) {
 		},
 		"OfEarlierVersion": {
 			reason: "The mark does not have what the provider had noted.", others: []*unstructured.Unstructured{secret},
-			mr: withMark(publishing, Hold{Restore: restoreName, Since: restoredAt, Secret: true}, xptest.Annotated(xp.AnnotationCreateSucceeded, noted)),
+			mr: withMark(publishing, hold.Hold{Restore: restoreName, Since: restoredAt, Secret: true}, xptest.Annotated(xp.AnnotationCreateSucceeded, noted)),
 		},
-		"LetGo": {reason: "A user has released the MR already.", mr: awaiting(publishing, synced("ReconcileSuccess", noted), unpaused()), others: []*unstructured.Unstructured{secret}},
+		"LetGo": {reason: "A user has released the MR already.", mr: awaiting(publishing, synced("ReconcileSuccess", noted), xptest.Unpaused()), others: []*unstructured.Unstructured{secret}},
 		"OwnPause": {
 			reason: "The user may add and remove their own pause.", others: []*unstructured.Unstructured{secret},
 			mr: awaiting(xptest.With(publishing, xptest.Annotated(xp.AnnotationPaused, "true")), synced("ReconcileSuccess", noted)),
@@ -213,9 +214,9 @@ func testIgnoredPause(t *testing.T, noted string) {
 }
 
 // withMark returns a held MR whose mark has no more than the given Hold.
-func withMark(u *unstructured.Unstructured, h Hold, o ...xptest.Option) *unstructured.Unstructured {
+func withMark(u *unstructured.Unstructured, h hold.Hold, o ...xptest.Option) *unstructured.Unstructured {
 	u = u.DeepCopy()
-	if _, err := Put(u, h); err != nil {
+	if _, err := hold.Put(u, h); err != nil {
 		panic(err) // The test is wrong.
 	}
 

@@ -19,10 +19,10 @@ const containerVelero = "velero"
 func WithoutPlugin(deployments []*unstructured.Unstructured) (server xp.Ref, ok bool) {
 	for _, u := range deployments {
 		isServer := func(c map[string]any) bool { return c["name"] == containerVelero }
-		if !slices.ContainsFunc(mapsAt(u, "spec", "template", "spec", "containers"), isServer) {
+		if !slices.ContainsFunc(xp.Maps(u.Object, "spec", "template", "spec", "containers"), isServer) {
 			continue
 		}
-		if slices.ContainsFunc(mapsAt(u, "spec", "template", "spec", "initContainers"), namesCrossplane) {
+		if slices.ContainsFunc(xp.Maps(u.Object, "spec", "template", "spec", "initContainers"), namesCrossplane) {
 			return xp.Ref{}, false
 		}
 		server, ok = xp.RefTo(u), true

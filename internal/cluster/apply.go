@@ -17,14 +17,14 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/util/retry"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 // Patch applies a merge patch to the observed version of the object. It returns the new object,
 // trimmed.
 func (c *Cluster) Patch(ctx context.Context, u *unstructured.Unstructured, patch map[string]any) (*unstructured.Unstructured, error) {
-	after, err := c.Apply(ctx, adoption.Change{Target: u, Patch: patch})
+	after, err := c.Apply(ctx, hold.Change{Target: u, Patch: patch})
 
 	return Trim(after), err
 }
@@ -33,14 +33,14 @@ func (c *Cluster) Patch(ctx context.Context, u *unstructured.Unstructured, patch
 // new object has no mark, this plugin's field manager gives up all its fields. It keeps them if
 // another writer has removed a mark that the change has just written: then managedFields alone
 // prove whose the pause is.
-func (c *Cluster) ApplyChange(ctx context.Context, change adoption.Change) (*unstructured.Unstructured, error) {
+func (c *Cluster) ApplyChange(ctx context.Context, change hold.Change) (*unstructured.Unstructured, error) {
 	after, err := c.Apply(ctx, change)
-	if err != nil || change.Marks() || xp.HasAnnotation(after, adoption.AnnotationHold) {
+	if err != nil || change.Marks() || xp.HasAnnotation(after, hold.Annotation) {
 		return Trim(after), err
 	}
-	if p, ok := adoption.WithoutOwn(after); ok {
+	if p, ok := hold.WithoutOwn(after); ok {
 		// No step depends on it, and another writer may have changed the object meanwhile.
-		if without, err := c.Apply(ctx, adoption.Change{Target: after, Patch: p}); err == nil {
+		if without, err := c.Apply(ctx, hold.Change{Target: after, Patch: p}); err == nil {
 			after = without
 		}
 	}
@@ -120,7 +120,7 @@ func (c *Cluster) PatchStatus(ctx context.Context, u *unstructured.Unstructured,
 
 // Apply applies a change, server-side if possible, and returns the new object, whole. Unlike
 // ApplyChange it gives up no fields.
-func (c *Cluster) Apply(ctx context.Context, change adoption.Change) (*unstructured.Unstructured, error) {
+func (c *Cluster) Apply(ctx context.Context, change hold.Change) (*unstructured.Unstructured, error) {
 	patch, err := json.Marshal(change.Patch)
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the patch of %s: %w", xp.String(change.Target), err)

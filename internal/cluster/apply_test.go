@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest/apiserver"
@@ -23,9 +23,9 @@ func TestApplyChange(t *testing.T) {
 	const entry = `{"metadata":{"managedFields":[{"manager":"velero-plugin-for-crossplane","operation":"Apply","apiVersion":"example.org/v1alpha1",` +
 		`"fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:annotations":{"f:velero.crossplane.x-k8s.io/hold":{}}},"f:spec":{"f:compositionUpdatePolicy":{}}}},` +
 		`{"manager":"crossplane","operation":"Update","apiVersion":"example.org/v1alpha1","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:compositionRef":{}}}}]}}`
-	held := []xptest.Option{xptest.Policy("Manual"), xptest.Annotated(adoption.AnnotationHold, "h")}
+	held := []xptest.Option{xptest.Policy("Manual"), xptest.Annotated(hold.Annotation, "h")}
 	release := map[string]any{
-		"metadata": map[string]any{"resourceVersion": "1", "annotations": map[string]any{adoption.AnnotationHold: nil}}, "spec": map[string]any{"compositionUpdatePolicy": "Automatic"},
+		"metadata": map[string]any{"resourceVersion": "1", "annotations": map[string]any{hold.Annotation: nil}}, "spec": map[string]any{"compositionUpdatePolicy": "Automatic"},
 	}
 	of := apiserver.XOrders.GroupResource()
 	type args struct {
@@ -78,14 +78,14 @@ func TestApplyChange(t *testing.T) {
 
 			return true, s.Put(apiserver.XOrders, xptest.XR("x", xptest.Policy(tc.policy))), nil
 		})
-		after, err := withoutPauses(clusterOf(s)).ApplyChange(t.Context(), adoption.Change{Target: u, Patch: release, Defaults: [][]string{{"spec", "compositionUpdatePolicy"}}})
+		after, err := withoutPauses(clusterOf(s)).ApplyChange(t.Context(), hold.Change{Target: u, Patch: release, Defaults: [][]string{{"spec", "compositionUpdatePolicy"}}})
 		if got := strings.Join(carried, " "); got != tc.want || (err != nil) != (tc.failed != nil) || err != nil && !tc.failed(err) {
 			t.Fatalf("%s\npatches: %s, error %v", tc.reason, got, err)
 		}
 		if err != nil {
 			return
 		}
-		if policy, _ := (xp.Instance{Unstructured: after}).UpdatePolicy(); policy != "Automatic" || xp.HasAnnotation(after, adoption.AnnotationHold) {
+		if policy, _ := (xp.Instance{Unstructured: after}).UpdatePolicy(); policy != "Automatic" || xp.HasAnnotation(after, hold.Annotation) {
 			t.Errorf("%s\ngot %v", tc.reason, after.Object)
 		}
 	})

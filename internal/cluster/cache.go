@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -60,7 +60,7 @@ type inventory struct {
 }
 
 // An inventoried object existed when the inventory was made. It was being deleted, and
-// adoption.CanTakeOver was true.
+// hold.CanTakeOver was true.
 type inventoried struct{ exists, deleting, takeable bool }
 
 // Exists reports whether the object that r names existed when its inventory was made.
@@ -84,7 +84,7 @@ func (c *Cluster) Deleting(ctx context.Context, r xp.Ref) (bool, error) {
 	return i.objects[r.ID()].deleting, err
 }
 
-// CanTakeOver reports whether adoption.CanTakeOver was true for the XR or claim that r names when
+// CanTakeOver reports whether hold.CanTakeOver was true for the XR or claim that r names when
 // its inventory was made.
 func (c *Cluster) CanTakeOver(ctx context.Context, r xp.Ref) (bool, error) {
 	i, err := c.inventoryOf(ctx, r.GroupVersionKind())
@@ -104,7 +104,7 @@ func (c *Cluster) inventoryOf(ctx context.Context, gvk schema.GroupVersionKind) 
 		accounts := map[xp.Ref]xp.Ref{} // Thousands of MRs share one account, and so one copy of its strings.
 		i := inventory{objects: map[xp.ID]inventoried{}, named: map[string][]xp.Managing{}}
 		err := c.eachConverted(ctx, gvk, "", func(u *unstructured.Unstructured) {
-			i.objects[xp.RefTo(u).ID()] = inventoried{exists: true, deleting: u.GetDeletionTimestamp() != nil, takeable: adoption.CanTakeOver(u)}
+			i.objects[xp.RefTo(u).ID()] = inventoried{exists: true, deleting: u.GetDeletionTimestamp() != nil, takeable: hold.CanTakeOver(u)}
 			name := u.GetAnnotations()[xp.AnnotationExternalName]
 			if name == "" {
 				name, _ = xp.ProviderID(u) // The MR manages that resource, although only its status has the id.
@@ -123,7 +123,7 @@ func (c *Cluster) inventoryOf(ctx context.Context, gvk schema.GroupVersionKind) 
 	})
 }
 
-// IsStray reports whether adoption.IsStray was true for the object that r names when the objects of
+// IsStray reports whether hold.IsStray was true for the object that r names when the objects of
 // its kind that restores have created were listed. It lists each kind once and caches the result.
 func (c *Cluster) IsStray(ctx context.Context, r xp.Ref) (bool, error) {
 	b, err := c.restoredIndexOf(ctx, r.GroupVersionKind())
@@ -133,7 +133,7 @@ func (c *Cluster) IsStray(ctx context.Context, r xp.Ref) (bool, error) {
 
 // A restoredIndex lists the objects of a kind that restores have created. It is made once.
 type restoredIndex struct {
-	// strays are the objects for which adoption.IsStray is true.
+	// strays are the objects for which hold.IsStray is true.
 	strays map[xp.ID]bool
 	// named are the namespaced MRs by external-name.
 	named map[string][]xp.Managing
@@ -151,7 +151,7 @@ func (c *Cluster) restoredIndexOf(ctx context.Context, gvk schema.GroupVersionKi
 	return c.restoredIndexes.get(gvk.GroupKind(), func() (restoredIndex, error) {
 		b := restoredIndex{strays: map[xp.ID]bool{}, named: map[string][]xp.Managing{}}
 		err := c.eachConverted(ctx, gvk, velerov1.RestoreNameLabel, func(u *unstructured.Unstructured) {
-			if adoption.IsStray(u) {
+			if hold.IsStray(u) {
 				b.strays[xp.RefTo(u).ID()] = true
 			}
 			if name := xp.Annotation(u, xp.AnnotationExternalName); name != "" && u.GetNamespace() != "" && xp.IsManaged(u) {

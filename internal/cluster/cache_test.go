@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -197,7 +198,7 @@ func TestMarkKey(t *testing.T) {
 	s := apiserver.NewServer()
 	c := clusterOf(s)
 	key, err := c.MarkKey(t.Context(), "velero")
-	if err != nil || len(key) != adoption.KeySize || s.Get(t, apiserver.Secrets, "velero", MarkKeySecret).GetLabels()[labelExclude] != "true" {
+	if err != nil || len(key) != hold.KeySize || s.Get(t, apiserver.Secrets, "velero", MarkKeySecret).GetLabels()[labelExclude] != "true" {
 		t.Fatalf("the first call must create a key that no restore brings back; got %d bytes, %v", len(key), err)
 	}
 	asked := len(s.Actions())
@@ -209,7 +210,7 @@ func TestMarkKey(t *testing.T) {
 	}
 	// Two processes can find no key at the same time.
 	s = apiserver.NewServer()
-	theirs := strings.Repeat("t", adoption.KeySize)
+	theirs := strings.Repeat("t", hold.KeySize)
 	s.Before("create", 1, func() { s.Put(apiserver.Secrets, keySecret(theirs)) })
 	if key, err := clusterOf(s).MarkKey(t.Context(), "velero"); err != nil || string(key) != theirs {
 		t.Errorf("got %q, %v", key, err)
@@ -217,7 +218,7 @@ func TestMarkKey(t *testing.T) {
 }
 
 func TestReadMarkKey(t *testing.T) {
-	good := strings.Repeat("k", adoption.KeySize)
+	good := strings.Repeat("k", hold.KeySize)
 	cases := map[string]struct {
 		reason string
 		secret *unstructured.Unstructured
@@ -263,10 +264,10 @@ func TestTrim(t *testing.T) {
 		return xptest.With(u, all, xptest.Annotated("kubectl.kubernetes.io/last-applied-configuration", "{}"))
 	}
 	some := managedBy(`{"f:metadata":{"f:annotations":{"f:crossplane.io/paused":{}}},"f:spec":{"f:managementPolicies":{}}}`)
-	held := xptest.With(mr, xptest.Annotated(adoption.AnnotationHold, "{}"), xptest.Field("id", "status", "atProvider", "id"))
+	held := xptest.With(mr, xptest.Annotated(hold.Annotation, "{}"), xptest.Field("id", "status", "atProvider", "id"))
 	refreshed := xptest.JSON(`{"metadata":{"managedFields":[{"manager":"kubectl","fieldsV1":{"f:spec":{"f:parameters":{}}}},
-		{"manager":"` + adoption.FieldManager + `","fieldsV1":{"f:metadata":{"f:labels":{"f:velero.io/restore-name":{}}}}}]}}`)
-	freed := xptest.With(mr, xptest.Annotated(adoption.AnnotationHold, `{"freed":true}`))
+		{"manager":"` + hold.FieldManager + `","fieldsV1":{"f:metadata":{"f:labels":{"f:velero.io/restore-name":{}}}}}]}}`)
+	freed := xptest.With(mr, xptest.Annotated(hold.Annotation, `{"freed":true}`))
 	type args struct {
 		reason     string
 		slim, want *unstructured.Unstructured
@@ -326,7 +327,7 @@ func TestTrimChangesNoPlan(t *testing.T) {
 		"Deleting":   xptest.Deleting(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			whole, slimmed := adoption.NewSnapshot(adoption.Unverified), adoption.NewSnapshot(adoption.Unverified)
+			whole, slimmed := adoption.NewSnapshot(hold.Unverified), adoption.NewSnapshot(hold.Unverified)
 			for _, u := range objects {
 				u = xptest.With(u, change)
 				whole.AddRestored(u)

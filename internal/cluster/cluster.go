@@ -26,7 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -36,7 +36,7 @@ import (
 const rate = 500
 
 // FieldManager is this plugin's name in managedFields.
-const FieldManager = adoption.FieldManager
+const FieldManager = hold.FieldManager
 
 // Resources is the part of a discovery client that a Cluster needs.
 type Resources interface {
@@ -70,7 +70,7 @@ type Cluster struct {
 	versions        cache[schema.GroupKind, xp.Versions]
 	inventories     cache[schema.GroupKind, inventory]
 	restoredIndexes cache[schema.GroupKind, restoredIndex]
-	markKeys        cache[string, adoption.Key]
+	markKeys        cache[string, hold.Key]
 	definitions     definitions
 
 	silentMu sync.Mutex

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -152,11 +152,11 @@ func TestClockReadsAnswers(t *testing.T) {
 func TestComposing(t *testing.T) {
 	x, of := xptest.XR("x", xptest.Refs(xptest.MR("b"))), xptest.Field("other", "spec", "compositionRef", "name")
 	s := apiserver.NewServer(x, xptest.XR("waits"), xptest.XR("others", xptest.Refs(xptest.MR("b")), of))
-	got, err := clusterOf(s).Composing(t.Context(), adoption.Unverified, x.GroupVersionKind(), xptest.CompositionName)
+	got, err := clusterOf(s).Composing(t.Context(), hold.Unverified, x.GroupVersionKind(), xptest.CompositionName)
 	xptest.Must(t, err)
 	xptest.Same(t, []xp.Ref{xp.RefTo(x)}, got, "only an XR that has composed something can lose it")
 	s.FailOn("list", "xorders", 1, apiserver.ErrDown)
-	if _, err := clusterOf(s).Composing(t.Context(), adoption.Unverified, x.GroupVersionKind(), xptest.CompositionName); !errors.Is(err, apiserver.ErrDown) {
+	if _, err := clusterOf(s).Composing(t.Context(), hold.Unverified, x.GroupVersionKind(), xptest.CompositionName); !errors.Is(err, apiserver.ErrDown) {
 		t.Errorf("without an answer it is unknown which XRs there are: %v", err)
 	}
 }

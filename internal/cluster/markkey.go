@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -33,12 +33,12 @@ const (
 // MarkKey returns the key that signs the marks of holds. It reads the key once from a Secret in
 // Velero's namespace, and creates the Secret if there is none. Backups exclude the Secret: a
 // restore must not replace the key that has signed the marks of held objects.
-func (c *Cluster) MarkKey(ctx context.Context, namespace string) (adoption.Key, error) {
+func (c *Cluster) MarkKey(ctx context.Context, namespace string) (hold.Key, error) {
 	key, err := c.ReadMarkKey(ctx, namespace)
 	if !apierrors.IsNotFound(err) {
 		return key, err
 	}
-	secret := make([]byte, adoption.KeySize)
+	secret := make([]byte, hold.KeySize)
 	_, _ = rand.Read(secret) // It never fails.
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "type": secretType, "immutable": true,
@@ -55,7 +55,7 @@ func (c *Cluster) MarkKey(ctx context.Context, namespace string) (adoption.Key, 
 	})
 	switch {
 	case err == nil:
-		return c.markKeys.get(namespace, func() (adoption.Key, error) { return adoption.NewKey(secret) })
+		return c.markKeys.get(namespace, func() (hold.Key, error) { return hold.NewKey(secret) })
 	case apierrors.IsAlreadyExists(err): // Another process has created it at the same time, or the answer was lost.
 		return c.ReadMarkKey(ctx, namespace)
 	default:
@@ -72,8 +72,8 @@ func (c *Cluster) MakeMarkKey(ctx context.Context, namespace string) error {
 
 // ReadMarkKey is MarkKey without creating the key: it returns an error that apierrors.IsNotFound
 // matches if there is none. It is for callers that sign only what has a signature already.
-func (c *Cluster) ReadMarkKey(ctx context.Context, namespace string) (adoption.Key, error) {
-	return c.markKeys.get(namespace, func() (adoption.Key, error) {
+func (c *Cluster) ReadMarkKey(ctx context.Context, namespace string) (hold.Key, error) {
+	return c.markKeys.get(namespace, func() (hold.Key, error) {
 		const what = "cannot read the key that signs the marks of holds"
 		u, err := c.Get(ctx, xp.Ref{APIVersion: KindSecret.GroupVersion().String(), Kind: KindSecret.Kind, Namespace: namespace, Name: MarkKeySecret})
 		if err != nil {
@@ -91,7 +91,7 @@ func (c *Cluster) ReadMarkKey(ctx context.Context, namespace string) (adoption.K
 
 // markKeyIn returns the key in the Secret, which must be as MarkKey creates it. So no controller
 // fills it, such as that of ServiceAccounts' tokens, no one changes it, and no backup has it.
-func markKeyIn(u *unstructured.Unstructured) (adoption.Key, error) {
+func markKeyIn(u *unstructured.Unstructured) (hold.Key, error) {
 	kind, _, _ := unstructured.NestedString(u.Object, "type")
 	immutable, _, _ := unstructured.NestedBool(u.Object, "immutable")
 	switch {
@@ -108,5 +108,5 @@ func markKeyIn(u *unstructured.Unstructured) (adoption.Key, error) {
 		return nil, fmt.Errorf("cannot decode it: %w", err)
 	}
 
-	return adoption.NewKey(b) // ReadMarkKey adds the Secret.
+	return hold.NewKey(b) // ReadMarkKey adds the Secret.
 }

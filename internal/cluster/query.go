@@ -15,13 +15,14 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Composing returns the XRs of a kind that name the Composition, and for which adoption.Key.Composes
+// Composing returns the XRs of a kind that name the Composition, and for which hold.Key.Composes
 // is true. It lists the kind each time.
-func (c *Cluster) Composing(ctx context.Context, key adoption.Key, gvk schema.GroupVersionKind, composition string) ([]xp.Ref, error) {
+func (c *Cluster) Composing(ctx context.Context, key hold.Key, gvk schema.GroupVersionKind, composition string) ([]xp.Ref, error) {
 	var composing []xp.Ref
 	err := c.Each(ctx, gvk, "", metav1.ListOptions{}, func(u *unstructured.Unstructured) {
 		if xp.CompositeFrom(u).Composition() == composition && key.Composes(u) {

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -18,7 +19,7 @@ func Trim(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if u == nil {
 		return nil
 	}
-	canBeHeld := xp.IsComposite(u) || xp.IsClaim(u) || xp.HasAnnotation(u, adoption.AnnotationHold)
+	canBeHeld := xp.IsComposite(u) || xp.IsClaim(u) || xp.HasAnnotation(u, hold.Annotation)
 	whole := canBeHeld || xp.IsCrossplaneGroup(u.GroupVersionKind().Group)
 	out := make(map[string]any, len(u.Object))
 	for key, value := range u.Object {
@@ -45,10 +46,10 @@ func Trim(u *unstructured.Unstructured) *unstructured.Unstructured {
 // Secrets that are to get a controller.
 func trimMetadata(u *unstructured.Unstructured, fields map[string]any, canBeHeld bool) map[string]any {
 	out := maps.Clone(fields)
-	if !adoption.WritesManagers(u) {
+	if !hold.WritesManagers(u) {
 		delete(out, "managedFields")
 		if canBeHeld || adoption.NeedsManagers(u) {
-			if managers := adoption.Managers(u); managers != nil {
+			if managers := hold.Managers(u); managers != nil {
 				out["managedFields"] = managers
 			}
 		}

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -63,7 +63,7 @@ func (d *diagnosis) checkServiceAccounts() {
 // checkHeld finds objects that were held at backup time. A restore holds them again, and the hold
 // ends with the settings from before the first hold.
 func (d *diagnosis) checkHeld() {
-	const refuses = "a restore with this version refuses it; " + adoption.HowToRead
+	const refuses = "a restore with this version refuses it; " + hold.HowToRead
 	for _, o := range d.with(isNewer | isMarked) {
 		if o.is(isNewer) {
 			d.add(reason.Malformed, report.Error, o.Ref, xp.CheckFormat(o.full()).Error(), refuses)
@@ -71,9 +71,9 @@ func (d *diagnosis) checkHeld() {
 			continue
 		}
 		u := o.full()
-		h, err := adoption.HoldOf(u)
+		h, err := hold.Of(u)
 		switch {
-		case errors.Is(err, adoption.ErrNewer):
+		case errors.Is(err, hold.ErrNewer):
 			d.add(reason.Malformed, report.Error, xp.RefTo(u), err.Error(), refuses)
 		case err != nil:
 			d.add(reason.Malformed, report.Warning, xp.RefTo(u), err.Error(), "a restore treats it as written by another program, and replaces it")

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -35,7 +35,7 @@ func TestInspectBackup(t *testing.T) {
 	publishing := xptest.MR("b", xptest.ControlledBy(x), xptest.PublishesTo("team-a", "s"))
 	lists := xptest.With(x, xptest.Refs(mr))
 	unresolved := xptest.With(lists, xptest.UnresolvedRefs(mr))
-	held := xptest.With(lists, xptest.Annotated(adoption.AnnotationHold, `{"restore":"velero/monday","reason":"waiting"}`))
+	held := xptest.With(lists, xptest.Annotated(hold.Annotation, `{"restore":"velero/monday","reason":"waiting"}`))
 	reads := xptest.JSON(`{"spec":{"forProvider":{"passwordSecretRef":{"namespace":"infra","name":"password"}}}}`)
 	mrd := xptest.ManagedDefinition("buckets", mr)
 	crd := xptest.Object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", mrd.GetName(),
@@ -129,7 +129,7 @@ func TestInspectBackup(t *testing.T) {
 		"PlainCRD": {reason: "A CRD without an owner needs no activation.", objects: []*unstructured.Unstructured{lists, mr, xptest.With(crd, xptest.Without("metadata", "ownerReferences"))}},
 		"NewerMark": {
 			reason: "This version can't read a mark of a newer format.", want: []string{"problem Malformed XOrder x"},
-			objects: []*unstructured.Unstructured{xptest.With(lists, xptest.Annotated(adoption.AnnotationHold, `{"format":2}`)), mr},
+			objects: []*unstructured.Unstructured{xptest.With(lists, xptest.Annotated(hold.Annotation, `{"format":2}`)), mr},
 		},
 		"NewerNotes": {
 			reason: "This version can't read the notes of a newer format.", want: []string{"problem Malformed XOrder x"},
@@ -180,7 +180,7 @@ func TestInspectBackup(t *testing.T) {
 		},
 		"BadMark": {
 			reason:  "The plugin did not write a mark that is unreadable.",
-			objects: []*unstructured.Unstructured{xptest.With(lists, xptest.Annotated(adoption.AnnotationHold, "me")), mr}, want: []string{"warning Malformed XOrder x"},
+			objects: []*unstructured.Unstructured{xptest.With(lists, xptest.Annotated(hold.Annotation, "me")), mr}, want: []string{"warning Malformed XOrder x"},
 		},
 	}.check(t, func(o *Objects) []report.Problem {
 		for _, u := range platform(x) {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -112,11 +113,11 @@ func (d *diagnosis) checkHolds() {
 
 			continue
 		}
-		h, err := adoption.HoldOf(u)
+		h, err := hold.Of(u)
 		r := xp.RefTo(u)
 		switch {
-		case errors.Is(err, adoption.ErrNewer):
-			d.add(reason.Malformed, report.Error, r, err.Error(), adoption.HowToRead+", and then run release")
+		case errors.Is(err, hold.ErrNewer):
+			d.add(reason.Malformed, report.Error, r, err.Error(), hold.HowToRead+", and then run release")
 		case err != nil:
 			d.add(reason.Malformed, report.Error, r, err.Error(), "correct or remove that annotation, and then run release")
 		case h != nil:
@@ -125,15 +126,15 @@ func (d *diagnosis) checkHolds() {
 	}
 }
 
-func (d *diagnosis) addHeld(u *unstructured.Unstructured, h *adoption.Hold) {
-	r, how, why := xp.RefTo(u), adoption.HowToRelease(u, h), adoption.Why(u, h)
+func (d *diagnosis) addHeld(u *unstructured.Unstructured, h *hold.Hold) {
+	r, how, why := xp.RefTo(u), hold.HowToRelease(u, h), hold.Why(u, h)
 	next := cmp.Or(how, "provide what it waits for, then run: "+xp.ReleaseCommand(r).String())
 	plan := d.Plans[r.ID()]
 	switch {
 	case !plan.Failed.IsZero():
-		why = adoption.WithoutNext(plan.Failed.String(), how)
+		why = hold.WithoutNext(plan.Failed.String(), how)
 	case len(plan.Waiting) > 0:
-		why = "waiting for " + adoption.WithoutNext(d.shortened(plan.Waiting[0]).String(), how)
+		why = "waiting for " + hold.WithoutNext(d.shortened(plan.Waiting[0]).String(), how)
 		if n := len(plan.Waiting) - 1; n > 0 {
 			why += fmt.Sprintf(" (and %d more)", n)
 		}
@@ -192,7 +193,7 @@ func IsUnderWay(phase string) bool {
 
 // checkLeftover finds a setting that a hold left on an object that is not held.
 func (d *diagnosis) checkLeftover(u *unstructured.Unstructured) {
-	setting := adoption.LeftoverSetting(u)
+	setting := hold.LeftoverSetting(u)
 	if setting == "" {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -256,7 +257,7 @@ func (d *diagnosis) rootsOf(u *unstructured.Unstructured) []*object {
 
 // lacksXR reports whether neither the XR in the mark of u nor the root of its tree exists.
 func (d *diagnosis) lacksXR(u *unstructured.Unstructured) bool {
-	if h, err := adoption.HoldOf(u); err == nil && h != nil && h.Owner != nil {
+	if h, err := hold.Of(u); err == nil && h != nil && h.Owner != nil {
 		return d.get(*h.Owner) == nil
 	}
 

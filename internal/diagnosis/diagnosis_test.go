@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -79,17 +79,17 @@ func deleted(d time.Duration) xptest.Option {
 }
 
 func held(u *unstructured.Unstructured) *unstructured.Unstructured {
-	return heldAs(u, adoption.Hold{})
+	return heldAs(u, hold.Hold{})
 }
 
 func quarantined(u *unstructured.Unstructured) *unstructured.Unstructured {
-	return heldAs(u, adoption.Hold{Quarantine: true})
+	return heldAs(u, hold.Hold{Quarantine: true})
 }
 
-func heldAs(u *unstructured.Unstructured, h adoption.Hold) *unstructured.Unstructured {
+func heldAs(u *unstructured.Unstructured, h hold.Hold) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	h.Restore, h.Since = "velero/r", ago(time.Hour)
-	if _, err := adoption.Put(u, h); err != nil {
+	if _, err := hold.Put(u, h); err != nil {
 		panic(err) // The test is wrong.
 	}
 

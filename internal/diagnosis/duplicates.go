@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -72,7 +72,7 @@ func haveOwnNames(a, b *unstructured.Unstructured) bool {
 // changesOutside reports whether an MR's provider may change or delete its external resource. A
 // copy is held and reported with its hold.
 func changesOutside(mr *unstructured.Unstructured) bool {
-	if h, err := adoption.HoldOf(mr); err == nil && h != nil && h.Clone != "" {
+	if h, err := hold.Of(mr); err == nil && h != nil && h.Clone != "" {
 		return false
 	}
 	policies, ok := xp.ManagementPolicies(mr)

@@ -4,8 +4,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/externalname"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -53,7 +53,7 @@ func (d *diagnosis) addUnsure(mr *unstructured.Unstructured, code reason.Code, i
 		next = "look for it in the cloud, set " + xp.AnnotationExternalName + " if it exists, and remove " + xp.AnnotationCreatePending
 	}
 	switch {
-	case d.of == Cluster && code == reason.IdentityMissing && adoption.IsMarked(mr):
+	case d.of == Cluster && code == reason.IdentityMissing && hold.IsMarked(mr):
 		next += "; if it does not exist, have it created: " + xp.NewCommand(xp.Program, "release", "--force").On(r.Path()).String()
 	case d.of == Cluster:
 	case xp.IsPaused(mr):

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -46,7 +47,7 @@ func TestUncontrolled(t *testing.T) {
 		},
 		"NestedRefused": {
 			reason: "The XR that composed it is a nested one, and the root is live.", code: reason.Orphaned,
-			objects: []*unstructured.Unstructured{x, heldAs(xptest.MR("b", labelled, place, restored), adoption.Hold{Owner: new(xp.RefTo(nested))})},
+			objects: []*unstructured.Unstructured{x, heldAs(xptest.MR("b", labelled, place, restored), hold.Hold{Owner: new(xp.RefTo(nested))})},
 			has:     "restore the same backup again: the XR adopts it", lacks: "add it to",
 		},
 		"NotRestored": {
@@ -111,7 +112,7 @@ func TestUncontrolled(t *testing.T) {
 func TestEachNextStepOnce(t *testing.T) {
 	x := xptest.XR("x")
 	unnamed := func(o ...xptest.Option) *unstructured.Unstructured {
-		return heldAs(xptest.MR("b", append([]xptest.Option{xptest.ControlledBy(x), xptest.Without("metadata", "annotations")}, o...)...), adoption.Hold{Identity: xp.Unknown})
+		return heldAs(xptest.MR("b", append([]xptest.Option{xptest.ControlledBy(x), xptest.Without("metadata", "annotations")}, o...)...), hold.Hold{Identity: xp.Unknown})
 	}
 	pending := xptest.Annotated(xp.AnnotationCreatePending, ago(time.Hour))
 	waits := func(m reason.Message) map[xp.ID]adoption.Plan {
@@ -126,9 +127,9 @@ func TestEachNextStepOnce(t *testing.T) {
 		step string
 	}{
 		"Quarantine": {reason: "The reason of a quarantine has its end.", objects: []*unstructured.Unstructured{quarantined(x)}, step: run},
-		"ByHand":     {reason: "The reason of a hold that a user lifts has the command.", objects: []*unstructured.Unstructured{heldAs(x, adoption.Hold{ByHand: true})}, step: run},
+		"ByHand":     {reason: "The reason of a hold that a user lifts has the command.", objects: []*unstructured.Unstructured{heldAs(x, hold.Hold{ByHand: true})}, step: run},
 		"Ready": {
-			reason: "An object that waits only for a user has the command, too.", objects: []*unstructured.Unstructured{heldAs(x, adoption.Hold{ByHand: true})},
+			reason: "An object that waits only for a user has the command, too.", objects: []*unstructured.Unstructured{heldAs(x, hold.Hold{ByHand: true})},
 			plans: waits(reason.AwaitingUser.Messagef("XOrder x: it waits for nothing but a user who releases it; run: %s", run)), step: run,
 		},
 		"CreatePending": {

@@ -4,7 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/pack"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -135,7 +135,7 @@ func newObject(s Source, u *unstructured.Unstructured) *object {
 }
 
 func awaitsConsent(u *unstructured.Unstructured) bool {
-	h, err := adoption.HoldOf(u)
+	h, err := hold.Of(u)
 	if err != nil || h == nil || xp.IsSchedule(u) {
 		return false
 	}
@@ -176,9 +176,9 @@ func parts(objects []*object, shape *pack.Shape) []*unstructured.Unstructured {
 // isHeld reports whether u has a mark, readable or not. A mark copied from another object does not
 // count.
 func isHeld(u *unstructured.Unstructured) bool {
-	h, err := adoption.HoldOf(u)
+	h, err := hold.Of(u)
 
-	return err != nil && !adoption.HoldsNothing(u, err) || h != nil
+	return err != nil && !hold.HoldsNothing(u, err) || h != nil
 }
 
 func controls(xr, u *object) bool { return u.controller != "" && u.controller == xr.uid }

@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -161,7 +161,7 @@ func (f *treeBuilder) node(o *object, u *unstructured.Unstructured) *report.Node
 	if !o.is(isMarked) {
 		return n
 	}
-	if h, err := adoption.HoldOf(o.full()); err == nil && h != nil {
+	if h, err := hold.Of(o.full()); err == nil && h != nil {
 		n.Hold = &report.Hold{Restore: h.Restore, Since: parseTime(h.Since), Unpaused: parseTime(h.Unpaused)}
 	}
 

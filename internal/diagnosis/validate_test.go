@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -35,12 +35,12 @@ func TestValidate(t *testing.T) {
 		"Dangling": {reason: "Crossplane creates a listed resource again if it is missing.", objects: all(lists), want: []string{"problem Dangling Bucket b"}},
 		"CopiedMark": {
 			reason:  "A function can copy a hold's mark, and the copy holds nothing.",
-			objects: all(lists, xptest.With(mine, xptest.Annotated(adoption.AnnotationHold, xp.Annotation(heldAs(x, adoption.Hold{}), adoption.AnnotationHold)))),
+			objects: all(lists, xptest.With(mine, xptest.Annotated(hold.Annotation, xp.Annotation(heldAs(x, hold.Hold{}), hold.Annotation)))),
 		},
 		"CopiedMarkPaused": {
 			reason: "A user must check a copied mark on a paused resource.", want: []string{"problem Malformed Bucket b"},
 			objects: all(lists, xptest.With(mine, xptest.Annotated(xp.AnnotationPaused, "true"),
-				xptest.Annotated(adoption.AnnotationHold, xp.Annotation(heldAs(x, adoption.Hold{}), adoption.AnnotationHold)))),
+				xptest.Annotated(hold.Annotation, xp.Annotation(heldAs(x, hold.Hold{}), hold.Annotation)))),
 		},
 		"DanglingYoung": {reason: "Crossplane lists a resource shortly before it creates it.", objects: all(xptest.With(lists, changed(time.Second))), want: []string{"warning Dangling Bucket b"}},
 		"DanglingUnserved": {
@@ -192,11 +192,11 @@ func TestValidate(t *testing.T) {
 		},
 		"ByHand": {
 			reason:  "A hold that waits for a user must stay visible.",
-			objects: all(heldAs(xptest.With(lists, xptest.Without("status")), adoption.Hold{ByHand: true}), heldAs(claim, adoption.Hold{ByHand: true})),
+			objects: all(heldAs(xptest.With(lists, xptest.Without("status")), hold.Hold{ByHand: true}), heldAs(claim, hold.Hold{ByHand: true})),
 			want:    []string{"problem Held OrderClaim team-a/c", "problem Held XOrder x"},
 		},
 		"ByHandNew": {
-			reason: "A held MR may never have been reconciled.", objects: all(heldAs(xptest.Object(xptest.ManagedVersion, xptest.ManagedKind, "", "new"), adoption.Hold{ByHand: true})),
+			reason: "A held MR may never have been reconciled.", objects: all(heldAs(xptest.Object(xptest.ManagedVersion, xptest.ManagedKind, "", "new"), hold.Hold{ByHand: true})),
 			want: []string{"problem Held Bucket new"},
 		},
 		"QuarantinedNew": {

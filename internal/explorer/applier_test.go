@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -57,7 +58,7 @@ func (w *world) setManagers(u *unstructured.Unstructured, i instance, o *object)
 			at["f:"+name], at = next, next
 		}
 		xptest.Field([]any{map[string]any{
-			"manager": adoption.FieldManager, "operation": "Update", "apiVersion": u.GetAPIVersion(), "fieldsType": "FieldsV1", "fieldsV1": fields,
+			"manager": hold.FieldManager, "operation": "Update", "apiVersion": u.GetAPIVersion(), "fieldsType": "FieldsV1", "fieldsV1": fields,
 		}}, "metadata", "managedFields")(u)
 	}
 	list, ok, _ := unstructured.NestedSlice(u.Object, "status", "conditions")

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -43,7 +43,7 @@ func (w *world) takesOver(s *state, by instance) bool {
 	}
 	being, whole := w.key.IsBeingTakenOver(w.encode(by, o), w.backup[by])
 
-	return adoption.CanTakeOver(w.encode(by, o)) || being && (!whole || o.synced != syncedPaused || !o.current)
+	return hold.CanTakeOver(w.encode(by, o)) || being && (!whole || o.synced != syncedPaused || !o.current)
 }
 
 // takeOver is what the plugin writes then (internal/adopter/takeover.go, TakeOver).
@@ -57,7 +57,7 @@ func (w *world) takeOver(s *state, by instance, emit func(step)) {
 
 		return
 	}
-	change, err := w.key.TakeOver(live, w.backup[by], adoption.Hold{Restore: "velero/monday", Since: noon.Format(time.RFC3339)}, restoreLabels())
+	change, err := w.key.TakeOver(live, w.backup[by], hold.Hold{Restore: "velero/monday", Since: noon.Format(time.RFC3339)}, restoreLabels())
 	must(err)
 	w.update(o, xptest.Merge(live, change.Patch))
 	o.refs, o.revision, o.finalizer, o.restored = w.backedUpRefs(by), 1, true, true

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -54,7 +54,7 @@ func (w *world) build(i instance, o *object) *unstructured.Unstructured {
 		xptest.Annotated(xp.AnnotationPaused, "true")(u)
 	}
 	if o.mark != 0 {
-		xptest.Annotated(adoption.AnnotationHold, w.marks[o.mark])(u)
+		xptest.Annotated(hold.Annotation, w.marks[o.mark])(u)
 	}
 	if o.policy != unset {
 		xptest.Policy(policies[o.policy])(u)
@@ -210,7 +210,7 @@ func (w *world) revision(n node, revision uint8) *unstructured.Unstructured {
 // change is not part of the model.
 func (w *world) decode(u *unstructured.Unstructured, was object) object {
 	o := was
-	o.mark, o.paused = w.mark(u.GetAnnotations()[adoption.AnnotationHold]), xp.IsPaused(u)
+	o.mark, o.paused = w.mark(u.GetAnnotations()[hold.Annotation]), xp.IsPaused(u)
 	o.policy = unset
 	switch p, _ := (xp.Instance{Unstructured: u}).UpdatePolicy(); p {
 	case updateAutomatic:

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -184,9 +185,9 @@ func (w *world) computePlan(v *view) (p plan, harm damage) {
 	snapshot, subjects, instances := w.observed(v)
 	changed := map[*unstructured.Unstructured]bool{}
 	for _, r := range subjects {
-		var changes []adoption.Change
+		var changes []hold.Change
 		if w.forced {
-			changes = []adoption.Change{adoption.AssessForce(snapshot, r).Change}
+			changes = []hold.Change{adoption.AssessForce(snapshot, r).Change}
 		} else {
 			next := adoption.Next(snapshot, r)
 			if next.Lost {

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -58,7 +58,7 @@ func discardLog() *logrus.Logger {
 // A cluster is what the plugin's restore actions see: the owner of an item.
 type cluster struct {
 	owner *unstructured.Unstructured
-	key   adoption.Key
+	key   hold.Key
 }
 
 func (c cluster) Owner(_ context.Context, ref metav1.OwnerReference, _ string) (*unstructured.Unstructured, error) {
@@ -78,7 +78,7 @@ func (cluster) Named(context.Context, schema.GroupVersionKind, string) ([]xp.Man
 }
 
 // Composing returns none.
-func (cluster) Composing(context.Context, adoption.Key, schema.GroupVersionKind, string) ([]xp.Ref, error) {
+func (cluster) Composing(context.Context, hold.Key, schema.GroupVersionKind, string) ([]xp.Ref, error) {
 	return nil, nil
 }
 
@@ -91,9 +91,9 @@ func (cluster) IsReconciled(context.Context, schema.GroupVersionKind) (bool, err
 
 func (cluster) ServerTime(own time.Time) time.Time { return own }
 
-func (cluster) ReturnStatus(context.Context, adoption.Key, xp.Ref, map[string]any) error { return nil }
+func (cluster) ReturnStatus(context.Context, hold.Key, xp.Ref, map[string]any) error { return nil }
 
-func (c cluster) MarkKey(context.Context, string) (adoption.Key, error) { return c.key, nil }
+func (c cluster) MarkKey(context.Context, string) (hold.Key, error) { return c.key, nil }
 
 func (cluster) Settings(context.Context, string) (map[string]string, error) {
 	return map[string]string{}, nil
@@ -197,7 +197,7 @@ func (w *world) execute(look actionInput, by instance) actionResult {
 // mutate removes from an item what the mutation removes, and fixes the time.
 func (w *world) mutate(u, item *unstructured.Unstructured) {
 	if w.noHold {
-		must(adoption.RemoveBackedUpHold(u))
+		must(hold.RemoveBackedUpHold(u))
 	}
 	if w.noOwners {
 		u.SetOwnerReferences(nil)
@@ -205,7 +205,7 @@ func (w *world) mutate(u, item *unstructured.Unstructured) {
 	if w.oldUIDs {
 		u.SetOwnerReferences(item.GetOwnerReferences())
 	}
-	h, err := adoption.HoldOf(u)
+	h, err := hold.Of(u)
 	must(err)
 	if h == nil {
 		return
@@ -220,7 +220,7 @@ func (w *world) mutate(u, item *unstructured.Unstructured) {
 	}
 	b, err := json.Marshal(h)
 	must(err)
-	xptest.Annotated(adoption.AnnotationHold, string(b))(u)
+	xptest.Annotated(hold.Annotation, string(b))(u)
 	must(w.key.Sign(u, u.GetNamespace()))
 }
 
@@ -297,7 +297,7 @@ func (cluster) ConfigMap(context.Context, string, string) (map[string]string, er
 
 // TakeOver is not called: no process here has seen the XR and what it composes (see takeOver).
 func (cluster) TakeOver(
-	context.Context, adoption.Key, *unstructured.Unstructured, xp.Ref, adoption.Hold, map[string]string,
+	context.Context, hold.Key, *unstructured.Unstructured, xp.Ref, hold.Hold, map[string]string,
 ) (*unstructured.Unstructured, error) {
 	return nil, nil //nolint:nilnil // Nothing is taken over.
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -54,7 +55,7 @@ func (w *world) addUnrelated(snapshot *adoption.Snapshot) {
 // plugin write owners, and it names objects of others.
 func (w *world) forge() string {
 	yes := "true"
-	h := adoption.Hold{Restore: "velero/monday", Since: noon.Format(time.RFC3339), Reason: "forged", Paused: &yes}
+	h := hold.Hold{Restore: "velero/monday", Since: noon.Format(time.RFC3339), Reason: "forged", Paused: &yes}
 	for _, u := range unrelated() {
 		h.Refs = append(h.Refs, xp.RefTo(u))
 	}
@@ -141,7 +142,7 @@ func (w *world) damageOf(v *view, subject, i instance, ok bool) (harm damage) {
 // stepOf returns the number of a step on the tenant's objects. It distinguishes them as
 // internal/adopter, step.go: a process lifts the hold of an object once, and takes any other step
 // once.
-func (w *world) stepOf(i instance, c adoption.Change) set {
+func (w *world) stepOf(i instance, c hold.Change) set {
 	if w.noOnce || !w.isTenants(i) {
 		return 0
 	}

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 )
 
@@ -114,7 +114,7 @@ type world struct {
 	stepIDs map[string]int
 	// forgery is the number of the tenant's mark.
 	forgery uint16
-	key     adoption.Key
+	key     hold.Key
 	encoded map[identified]*unstructured.Unstructured
 	seen    map[actionInput]actionResult
 }
@@ -197,7 +197,7 @@ func (w *world) init() error {
 	if w.tenants != 0 {
 		w.forgery = w.mark(w.forge())
 		if !w.unverified {
-			w.key = adoption.Key(strings.Repeat("k", adoption.KeySize))
+			w.key = hold.Key(strings.Repeat("k", hold.KeySize))
 		}
 	}
 	w.backUp()

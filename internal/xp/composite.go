@@ -257,6 +257,12 @@ func ConditionOf(u *unstructured.Unstructured, conditionType string) (Condition,
 	return Condition{}, false
 }
 
+// IsCurrent reports whether a condition is about the current generation. A condition that was
+// restored with the status is about the backup.
+func IsCurrent(u *unstructured.Unstructured, c Condition) bool {
+	return c.Generation == 0 || c.Generation == u.GetGeneration()
+}
+
 // IsTrue reports whether the condition of the given type is True.
 func IsTrue(u *unstructured.Unstructured, conditionType string) bool {
 	c, _ := ConditionOf(u, conditionType)

@@ -3,6 +3,7 @@ package xp
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -37,6 +38,26 @@ func Strings(content map[string]any, path ...string) map[string]string {
 	}
 
 	return found
+}
+
+// Maps returns the elements of a list in the content of an object that are maps.
+func Maps(content map[string]any, path ...string) []map[string]any {
+	all := Get[[]any](content, path...)
+	found := make([]map[string]any, 0, len(all))
+	for _, e := range all {
+		if m, ok := e.(map[string]any); ok {
+			found = append(found, m)
+		}
+	}
+
+	return found
+}
+
+// ParseTime returns a time in RFC 3339, or zero if it is none.
+func ParseTime(stamp string) time.Time {
+	parsed, _ := time.Parse(time.RFC3339, stamp)
+
+	return parsed
 }
 
 // Annotation returns an annotation of u, "" if there is none. Unlike GetAnnotations it copies

@@ -135,6 +135,36 @@ func NeverComposed() Option {
 	}
 }
 
+// Unpaused is the option of a held object that its controller may reconcile.
+func Unpaused() Option { return Without("metadata", "annotations", xp.AnnotationPaused) }
+
+// ManagementPolicies sets the policies of an MR, in JSON.
+func ManagementPolicies(p string) Option {
+	return JSON(`{"spec":{"managementPolicies":` + p + `}}`)
+}
+
+// Created sets the time at which an object was created.
+func Created(at string) Option { return Field(at, "metadata", "creationTimestamp") }
+
+// Managed adds an entry with the fields at the paths to managedFields.
+func Managed(manager, operation, at string, paths ...[]string) Option {
+	return func(u *unstructured.Unstructured) {
+		fields := map[string]any{}
+		for _, path := range paths {
+			names := make([]string, 0, len(path))
+			for _, name := range path {
+				names = append(names, "f:"+name)
+			}
+			_ = unstructured.SetNestedMap(fields, map[string]any{}, names...) // No path is below another.
+		}
+		list, _, _ := unstructured.NestedSlice(u.Object, "metadata", "managedFields")
+		list = append(list, map[string]any{
+			"manager": manager, "operation": operation, "apiVersion": u.GetAPIVersion(), "time": at, "fieldsType": "FieldsV1", "fieldsV1": fields,
+		})
+		Field(list, "metadata", "managedFields")(u)
+	}
+}
+
 // ClaimedBy sets an XR's claimRef.
 func ClaimedBy(claim *unstructured.Unstructured) Option {
 	return func(u *unstructured.Unstructured) { Field(ref(claim, true), "spec", "claimRef")(u) }
@@ -212,6 +242,19 @@ func With(u *unstructured.Unstructured, o ...Option) *unstructured.Unstructured 
 	}
 
 	return c
+}
+
+// Stored returns u as the API server does: without empty annotations, and with a new
+// resourceVersion.
+func Stored(u *unstructured.Unstructured) *unstructured.Unstructured {
+	u = u.DeepCopy()
+	u.SetResourceVersion("")
+	if len(u.GetAnnotations()) == 0 {
+		unstructured.RemoveNestedField(u.Object, "metadata", "annotations")
+	}
+	u.SetGeneration(0)
+
+	return u
 }
 
 // Merge returns u with a JSON merge patch (RFC 7386) applied, as the API server returns it.

@@ -25,3 +25,12 @@ func Run[I, W any](t *testing.T, rows map[string]Row[I, W], do func(in I) W, o .
 		})
 	}
 }
+
+// Value returns the value. An error means that the test is wrong.
+func Value[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+
+	return v
+}

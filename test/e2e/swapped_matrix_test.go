@@ -154,7 +154,7 @@ func pluginOf(t *testing.T, commit string) string {
 // pluginOfNextFormat builds the plugin with the format version of its marks increased by one.
 func pluginOfNextFormat(t *testing.T) string {
 	t.Helper()
-	file := filepath.Join(repository(t), "internal", "adoption", "mark.go")
+	file := filepath.Join(repository(t), "internal", "hold", "mark.go")
 	b, err := os.ReadFile(file)
 	must(t, err)
 	text := string(b)

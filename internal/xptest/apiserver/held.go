@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -15,10 +16,10 @@ const StartAt = "2026-01-02T12:00:00Z"
 var Monday = adoption.Requester{Restore: "velero/monday"}
 
 // Held returns an object with a hold of the restore, and the restore's label.
-func Held(own *unstructured.Unstructured, of adoption.Hold) *unstructured.Unstructured {
+func Held(own *unstructured.Unstructured, of hold.Hold) *unstructured.Unstructured {
 	u := xptest.With(own, xptest.Labelled(xp.LabelRestore, "monday"))
 	of.Restore = Monday.Restore
-	if _, err := adoption.Put(u, of); err != nil {
+	if _, err := hold.Put(u, of); err != nil {
 		panic(err) // The test is wrong.
 	}
 
@@ -28,7 +29,7 @@ func Held(own *unstructured.Unstructured, of adoption.Hold) *unstructured.Unstru
 // Restored returns an object as a restore leaves it: labelled, and held if it is an XR or a claim.
 func Restored(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if xp.IsComposite(u) || xp.IsClaim(u) {
-		return Held(u, adoption.Hold{Since: StartAt})
+		return Held(u, hold.Hold{Since: StartAt})
 	}
 
 	return xptest.With(u, xptest.Labelled(xp.LabelRestore, "monday"))

@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -270,8 +270,8 @@ func (s *Server) Steps() []string {
 		if err := json.Unmarshal(patch.GetPatch(), &document); err != nil {
 			panic(err) // The code is wrong.
 		}
-		if hold, _, _ := unstructured.NestedString(document, "metadata", "annotations", adoption.AnnotationHold); hold != "" {
-			unstructured.RemoveNestedField(document, "metadata", "annotations", adoption.AnnotationHold)
+		if mark, _, _ := unstructured.NestedString(document, "metadata", "annotations", hold.Annotation); mark != "" {
+			unstructured.RemoveNestedField(document, "metadata", "annotations", hold.Annotation)
 		}
 		unstructured.RemoveNestedField(document, "metadata", "resourceVersion")
 		if !cmp.Equal(document, map[string]any{"metadata": map[string]any{"annotations": map[string]any{}}}) {

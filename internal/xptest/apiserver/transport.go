@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -221,7 +221,7 @@ func (s *Transport) PutHeldXRs(xrs int, since time.Time) *unstructured.Unstructu
 			composed = append(composed, xptest.MR(fmt.Sprintf("%s-%d", x.GetName(), m), xptest.ControlledBy(x), xptest.Reconciled()))
 		}
 		at := since.UTC().Format(time.RFC3339)
-		s.Put(xptest.With(Held(xptest.With(x, xptest.Refs(composed...)), adoption.Hold{Since: at}), Created(at)))
+		s.Put(xptest.With(Held(xptest.With(x, xptest.Refs(composed...)), hold.Hold{Since: at}), Created(at)))
 		for _, u := range composed {
 			s.Put(Restored(u))
 		}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -189,7 +189,7 @@ func (v *view) Named(_ context.Context, gvk schema.GroupVersionKind, externalNam
 }
 
 // Composing returns none: all Compositions are live.
-func (*view) Composing(context.Context, adoption.Key, schema.GroupVersionKind, string) ([]xp.Ref, error) {
+func (*view) Composing(context.Context, hold.Key, schema.GroupVersionKind, string) ([]xp.Ref, error) {
 	return nil, nil
 }
 
@@ -220,8 +220,8 @@ func (*view) IsClaimKind(gvk schema.GroupVersionKind) (bool, error) {
 }
 
 // MarkKey returns a fixed key.
-func (v *view) MarkKey(context.Context, string) (adoption.Key, error) {
-	key, err := adoption.NewKey(bytes.Repeat([]byte("k"), adoption.KeySize))
+func (v *view) MarkKey(context.Context, string) (hold.Key, error) {
+	key, err := hold.NewKey(bytes.Repeat([]byte("k"), hold.KeySize))
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a key: %w", err)
 	}
@@ -233,7 +233,7 @@ func (v *view) MarkKey(context.Context, string) (adoption.Key, error) {
 func (*view) ServerTime(own time.Time) time.Time { return own }
 
 // ReturnStatus writes the missing fields of a held object's status, as internal/adopter does.
-func (v *view) ReturnStatus(_ context.Context, key adoption.Key, r xp.Ref, status map[string]any) error {
+func (v *view) ReturnStatus(_ context.Context, key hold.Key, r xp.Ref, status map[string]any) error {
 	u := v.objects[r.ID()]
 	if u == nil {
 		return nil
@@ -289,7 +289,7 @@ func (*view) Restore(context.Context, string, string) (*unstructured.Unstructure
 
 // TakeOver does nothing: no other writer creates objects here.
 func (*view) TakeOver(
-	context.Context, adoption.Key, *unstructured.Unstructured, xp.Ref, adoption.Hold, map[string]string,
+	context.Context, hold.Key, *unstructured.Unstructured, xp.Ref, hold.Hold, map[string]string,
 ) (*unstructured.Unstructured, error) {
 	return nil, nil //nolint:nilnil // Nothing is taken over.
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 // changeMark returns a defect that changes the mark.
-func changeMark(change func(h *adoption.Hold)) func(original, u *unstructured.Unstructured) {
+func changeMark(change func(h *hold.Hold)) func(original, u *unstructured.Unstructured) {
 	return func(_, u *unstructured.Unstructured) {
-		for _, key := range []string{adoption.AnnotationHold, adoption.AnnotationHold} {
-			h := &adoption.Hold{}
+		for _, key := range []string{hold.Annotation, hold.Annotation} {
+			h := &hold.Hold{}
 			if mark, ok := u.GetAnnotations()[key]; ok && json.Unmarshal([]byte(mark), h) == nil {
 				change(h)
 				b, _ := json.Marshal(h)
@@ -92,7 +92,7 @@ func TestDefectsAreFound(t *testing.T) {
 		"LosesExternalNames": {want: "P1-identity", defect: Defect{Created: removeAnnotations(xp.AnnotationExternalName)}},
 		"ReleasesUnknown": {want: "P1-identity", defect: Defect{Created: func(_, u *unstructured.Unstructured) {
 			if xp.IsManaged(u) {
-				removeAnnotations(xp.AnnotationPaused, adoption.AnnotationHold)(nil, u)
+				removeAnnotations(xp.AnnotationPaused, hold.Annotation)(nil, u)
 			}
 		}}},
 		"FollowsTheNewestRevision": {want: "P4-pinned", defect: Defect{Created: func(_, u *unstructured.Unstructured) {
@@ -101,17 +101,17 @@ func TestDefectsAreFound(t *testing.T) {
 		"LeavesTheRevision": {want: "P4-pinned", defect: Defect{First: func(ids []velero.ResourceIdentifier) []velero.ResourceIdentifier {
 			return slices.DeleteFunc(slices.Clone(ids), func(id velero.ResourceIdentifier) bool { return id.GroupResource == revision.Resource() })
 		}}},
-		"DropsTheHold": {want: "P5-held", defect: Defect{Created: removeAnnotations(xp.AnnotationPaused, adoption.AnnotationHold, adoption.AnnotationHold)}},
+		"DropsTheHold": {want: "P5-held", defect: Defect{Created: removeAnnotations(xp.AnnotationPaused, hold.Annotation, hold.Annotation)}},
 		"ReconcilesEarly": {want: "P5-ahead", defect: Defect{Created: func(_, u *unstructured.Unstructured) {
 			if xp.IsManaged(u) {
-				removeAnnotations(xp.AnnotationPaused, adoption.AnnotationHold)(nil, u)
+				removeAnnotations(xp.AnnotationPaused, hold.Annotation)(nil, u)
 			}
 		}}},
-		"DropsTheMark":      {want: "P5-held", defect: Defect{Created: removeAnnotations(adoption.AnnotationHold, adoption.AnnotationHold)}},
+		"DropsTheMark":      {want: "P5-held", defect: Defect{Created: removeAnnotations(hold.Annotation, hold.Annotation)}},
 		"DropsThePause":     {want: "P5-held", defect: Defect{Created: removeAnnotations(xp.AnnotationPaused)}},
-		"GivesNoReason":     {want: "P5-held", defect: Defect{Created: changeMark(func(h *adoption.Hold) { h.Reason = "" })}},
-		"ForgetsThePause":   {want: "P5-given-back", defect: Defect{Created: changeMark(func(h *adoption.Hold) { h.Paused = nil })}},
-		"ForgetsThePolicy":  {want: "P5-given-back", defect: Defect{Created: changeMark(func(h *adoption.Hold) { h.UpdatePolicy = nil })}},
+		"GivesNoReason":     {want: "P5-held", defect: Defect{Created: changeMark(func(h *hold.Hold) { h.Reason = "" })}},
+		"ForgetsThePause":   {want: "P5-given-back", defect: Defect{Created: changeMark(func(h *hold.Hold) { h.Paused = nil })}},
+		"ForgetsThePolicy":  {want: "P5-given-back", defect: Defect{Created: changeMark(func(h *hold.Hold) { h.UpdatePolicy = nil })}},
 		"ChangesWhatIsLive": {want: "P6-live", defect: Defect{Again: func(live *unstructured.Unstructured) { xp.Annotate(live, "defect", "here") }}},
 		"ChangesAgain":      {want: "P6-again", defect: Defect{Again: func(live *unstructured.Unstructured) { xp.Annotate(live, string(live.GetUID()), "here") }}},
 		"ChangesUnrelated":  {want: "P7-foreign", defect: Defect{Created: func(_, u *unstructured.Unstructured) { xp.Annotate(u, "defect", "here") }}},

@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -58,11 +58,11 @@ func (g *generator) holdEarlier(o *Object) {
 	if o.Own == o.Unstructured { // One with a forged mark has its own copy already.
 		o.Own = o.DeepCopy()
 	}
-	h := adoption.Hold{Restore: "velero/earlier", Since: "2026-01-01T00:00:00Z"}
+	h := hold.Hold{Restore: "velero/earlier", Since: "2026-01-01T00:00:00Z"}
 	if o.Role == RoleMR {
-		h.Reason = adoption.ReasonSecret
+		h.Reason = hold.ReasonSecret
 	}
-	if _, err := adoption.Put(o.Unstructured, h); err != nil {
+	if _, err := hold.Put(o.Unstructured, h); err != nil {
 		panic(err) // The test is wrong.
 	}
 }
@@ -136,12 +136,12 @@ func (g *generator) forge(o *Object) {
 	if !g.chance(30) {
 		return
 	}
-	annotate(o, adoption.AnnotationHold, pick(g,
+	annotate(o, hold.Annotation, pick(g,
 		"{", "null", `{"paused":"true"}`,
 		`{"restore":"velero/x","pinned":true,"resourceRefs":[{"apiVersion":"cloud.example.org/v1beta1","kind":"Bucket","name":"a"}]}`,
 	))
 	o.Own = o.DeepCopy()
-	if err := adoption.RemoveBackedUpHold(o.Own); err != nil {
+	if err := hold.RemoveBackedUpHold(o.Own); err != nil {
 		panic(err) // The test is wrong.
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -65,7 +65,7 @@ func (s *Scenario) isByHand() bool {
 
 // whyNotHeld returns why an object is not held as it must be, "" if it is.
 func whyNotHeld(s *Scenario, u *unstructured.Unstructured) string {
-	h, err := adoption.HoldOf(u)
+	h, err := hold.Of(u)
 	switch {
 	case err != nil:
 		return err.Error()
@@ -140,7 +140,7 @@ func userSettings(s *Scenario) []string {
 			return
 		}
 		u = u.DeepCopy()
-		if err := adoption.RemoveBackedUpHold(u); err != nil {
+		if err := hold.RemoveBackedUpHold(u); err != nil {
 			broken = append(broken, err.Error())
 		}
 		if diff := cmp.Diff(settingsOf(o.Own), settingsOf(u)); diff != "" {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -135,7 +135,7 @@ func (f *Forest) owner(o *Object) *Object {
 
 // awaitsController reports whether an MR is held until a live and unpaused XR controls it.
 func awaitsController(u, xr *unstructured.Unstructured) bool {
-	h, err := adoption.HoldOf(u)
+	h, err := hold.Of(u)
 
 	return err == nil && h != nil && xr != nil && xp.IsPaused(u) && h.Owner != nil && h.Owner.ID() == xp.RefTo(xr).ID() && !xp.IsPaused(xr)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adopter"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/cluster"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
@@ -32,7 +33,7 @@ const restore = "velero/monday"
 type api struct {
 	*stack.Cluster
 
-	key adoption.Key
+	key hold.Key
 }
 
 func must(t *testing.T, err error) {
@@ -153,10 +154,10 @@ func (a *api) restore(t *testing.T, own *unstructured.Unstructured, stopped bool
 	t.Helper()
 	u := xptest.With(own, xptest.Labelled(xp.LabelRestore, "monday"))
 	if xp.IsComposite(u) || xp.IsClaim(u) {
-		_, err := adoption.Put(u, adoption.Hold{Restore: restore, Since: time.Now().UTC().Format(time.RFC3339)})
+		_, err := hold.Put(u, hold.Hold{Restore: restore, Since: time.Now().UTC().Format(time.RFC3339)})
 		must(t, err)
 		must(t, a.key.Sign(u, u.GetNamespace()))
-		adoption.ManageHold(u, own, time.Now())
+		hold.Manage(u, own, time.Now())
 	}
 	now := a.create(t, u, "velero-server")
 	if fields := u.GetManagedFields(); len(fields) > 0 && !stopped {
@@ -259,7 +260,7 @@ func testAdopt(t *testing.T, a *api) {
 			managed(xptest.LegacyVersion)(own)
 		}
 		xr := a.restore(t, own, false)
-		if !xp.IsPaused(xr) || !xp.HasAnnotation(xr, adoption.AnnotationHold) || manages(xr, adoption.FieldManager, "hold") != (o != nil) {
+		if !xp.IsPaused(xr) || !xp.HasAnnotation(xr, hold.Annotation) || manages(xr, hold.FieldManager, "hold") != (o != nil) {
 			t.Fatalf("%s: the XR must be held: %v", name, xr.Object)
 		}
 		a.restore(t, claim, false)
@@ -272,13 +273,13 @@ func testAdopt(t *testing.T, a *api) {
 		if !ok {
 			wants = "Automatic" // The API server's default.
 		}
-		if !plan.Done || xp.HasAnnotation(now, adoption.AnnotationHold) || xp.Annotation(now, xp.AnnotationPaused) != xp.Annotation(own, xp.AnnotationPaused) || policy != wants {
+		if !plan.Done || xp.HasAnnotation(now, hold.Annotation) || xp.Annotation(now, xp.AnnotationPaused) != xp.Annotation(own, xp.AnnotationPaused) || policy != wants {
 			t.Errorf("%s: the settings must be those of the backup; got %+v, %v", name, plan, now.Object)
 		}
-		if got := managers(now); slices.Contains(got, adoption.FieldManager) || o != nil && !slices.Equal(got, []string{"crossplane", "kubectl"}) {
+		if got := managers(now); slices.Contains(got, hold.FieldManager) || o != nil && !slices.Equal(got, []string{"crossplane", "kubectl"}) {
 			t.Errorf("%s: the managers must be those of the backup; got %v", name, got)
 		}
-		if told := a.events(t, xr); !slices.Contains(told, adoption.EventHeld) || !slices.Contains(told, adoption.EventReleased) || xp.HasAnnotation(a.get(t, claim), adoption.AnnotationHold) {
+		if told := a.events(t, xr); !slices.Contains(told, adoption.EventHeld) || !slices.Contains(told, adoption.EventReleased) || xp.HasAnnotation(a.get(t, claim), hold.Annotation) {
 			t.Errorf("%s: the claim must be released too; the Events are %s", name, told)
 		}
 	}
@@ -290,7 +291,7 @@ func testUnnamed(t *testing.T, a *api) {
 		managed(xptest.ModernVersion))
 	a.restore(t, own, false)
 	plan, now := a.adopt(t, own)
-	if want := own.Object["spec"]; !plan.Done || xp.HasAnnotation(now, adoption.AnnotationHold) || !reflect.DeepEqual(now.Object["spec"], want) {
+	if want := own.Object["spec"]; !plan.Done || xp.HasAnnotation(now, hold.Annotation) || !reflect.DeepEqual(now.Object["spec"], want) {
 		t.Errorf("got %+v, %v; want the spec %v", plan, now.Object, want)
 	}
 }
@@ -311,7 +312,7 @@ func testConflict(t *testing.T, a *api) {
 	seen := a.create(t, xptest.MR("free", xptest.Reconciled()), "kubectl")
 	now, err := a.objects(t, seen).Update(t.Context(), xptest.With(seen, xptest.Labelled("changed", "")), metav1.UpdateOptions{})
 	must(t, err)
-	if _, err := a.connect(t).Patch(t.Context(), seen, adoption.RequestReconcile(seen, time.Now())); !apierrors.IsConflict(err) {
+	if _, err := a.connect(t).Patch(t.Context(), seen, hold.RequestReconcile(seen, time.Now())); !apierrors.IsConflict(err) {
 		t.Errorf("got %v", err)
 	}
 	must(t, a.adopter(t).HoldLive(t.Context(), a.key, []*unstructured.Unstructured{seen}))
@@ -320,7 +321,7 @@ func testConflict(t *testing.T, a *api) {
 	}
 	must(t, a.adopter(t).HoldLive(t.Context(), a.key, []*unstructured.Unstructured{now}))
 	after := a.get(t, seen)
-	if h, err := a.key.HoldOf(after); err != nil || h == nil || !xp.IsPaused(after) || !manages(after, adoption.FieldManager, "f:"+xp.AnnotationPaused) {
+	if h, err := a.key.HoldOf(after); err != nil || h == nil || !xp.IsPaused(after) || !manages(after, hold.FieldManager, "f:"+xp.AnnotationPaused) {
 		t.Errorf("it must be held: %+v, %v: %v", h, err, after.Object)
 	}
 }
@@ -333,7 +334,7 @@ func testTakeOver(t *testing.T, a *api) {
 		a.create(t, xptest.XR(name), "argocd-controller")
 		a.reconcile(t, item, overtaken)
 		c := adopter.NewTarget(a.connect(t))
-		u, err := c.TakeOver(t.Context(), a.key, item, xp.RefTo(item), adoption.Hold{Restore: restore, Status: []string{"address"}}, map[string]string{xp.LabelRestore: "monday"})
+		u, err := c.TakeOver(t.Context(), a.key, item, xp.RefTo(item), hold.Hold{Restore: restore, Status: []string{"address"}}, map[string]string{xp.LabelRestore: "monday"})
 		must(t, err)
 		must(t, c.ReturnStatus(t.Context(), a.key, xp.RefTo(item), map[string]any{"address": "10.0.0.1", "other": "x"}))
 		now := a.get(t, item)
@@ -343,10 +344,10 @@ func testTakeOver(t *testing.T, a *api) {
 			t.Errorf("%s: got %v, hold %+v, references %v, %v, %v", name, u, h, refs, err, refsErr)
 		}
 		status, _, _ := unstructured.NestedMap(now.Object, "status")
-		if (status["address"] == nil) != overtaken || status["other"] != nil || manages(now, adoption.FieldManager, "f:address") {
+		if (status["address"] == nil) != overtaken || status["other"] != nil || manages(now, hold.FieldManager, "f:address") {
 			t.Errorf("%s: the listed field must come back without a manager: %v, %v", name, status, now.GetManagedFields())
 		}
-		if !manages(now, "crossplane", "f:resourceRefs") || manages(now, adoption.FieldManager, "f:resourceRefs") {
+		if !manages(now, "crossplane", "f:resourceRefs") || manages(now, hold.FieldManager, "f:resourceRefs") {
 			t.Errorf("%s: the references must be Crossplane's: %v", name, now.GetManagedFields())
 		}
 	}

@@ -1,4 +1,4 @@
-package adoption
+package hold
 
 import (
 	"encoding/json"
@@ -54,7 +54,7 @@ func typesOf(t *testing.T, u *unstructured.Unstructured) managedfields.TypeConve
 	if err := json.Unmarshal(fmt.Appendf(nil, schema, gvk.Group, gvk.Version, gvk.Kind), of); err != nil {
 		t.Fatal(err)
 	}
-	types := must(managedfields.NewTypeConverter(map[string]*spec.Schema{"kind": of}, false))
+	types := xptest.Value(managedfields.NewTypeConverter(map[string]*spec.Schema{"kind": of}, false))
 
 	return types
 }
@@ -240,8 +240,8 @@ func TestLiftLeavesNoManager(t *testing.T) {
 
 				s := newServer(t, backup)
 				item := backup.DeepCopy()
-				must(Put(item, tc.of))
-				ManageHold(item, backup, noon)
+				xptest.Value(Put(item, tc.of))
+				Manage(item, backup, noon)
 				created := item.DeepCopy()
 				created.SetManagedFields(nil)
 				created.SetCreationTimestamp(metav1.NewTime(noon))
@@ -260,14 +260,14 @@ func TestLiftLeavesNoManager(t *testing.T) {
 					tc.after(s)
 				}
 				if seen := s.seen(); xp.IsComposite(seen) {
-					s.execute(Change{Target: seen, Patch: Unverified.unpause(seen, must(HoldOf(seen)), noon)})
+					s.execute(Change{Target: seen, Patch: Unverified.Unpause(seen, xptest.Value(Of(seen)), noon)})
 				}
 				took := 0
-				for ; xp.HasAnnotation(s.live, AnnotationHold); took++ {
+				for ; xp.HasAnnotation(s.live, Annotation); took++ {
 					if took > steps {
 						t.Fatalf("%s\nstill held after %d patches", tc.reason, took)
 					}
-					s.execute(Unverified.lift(s.seen(), must(HoldOf(s.live)), "step"))
+					s.execute(Unverified.Lift(s.seen(), xptest.Value(Of(s.live)), "step"))
 				}
 				if diff := cmp.Diff(steps, took); diff != "" {
 					t.Errorf("%s\npatches: -want, +got:\n%s", tc.reason, diff)
@@ -322,14 +322,4 @@ func bySet(t *testing.T, entries []metav1.ManagedFieldsEntry) map[string]any {
 	}
 
 	return sets
-}
-
-// A Velero that does not know the annotation for the connection secret leaves it on the object.
-func TestLiftRemovesVeleroAnnotations(t *testing.T) {
-	mr := xptest.MR("b", xptest.PublishesTo("infra", "s"))
-	u := awaiting(mr, xptest.Annotated(xp.AnnotationMustRestore, "true"))
-	p := Next(snapshot(u, xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(mr))), xp.RefTo(u))
-	if after := xptest.Merge(p.Target, p.Patch); !p.Lifts() || xp.HasAnnotation(after, xp.AnnotationMustRestore) {
-		t.Errorf("got %v", after.GetAnnotations())
-	}
 }

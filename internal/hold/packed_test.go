@@ -1,4 +1,4 @@
-package adoption
+package hold
 
 import (
 	"bytes"
@@ -86,19 +86,19 @@ func TestHostileMarksNeedLittleMemory(t *testing.T) {
 	for name, mark := range hostileMarks(t) {
 		t.Run(name, func(t *testing.T) {
 			for of, do := range map[string]func(){
-				"HoldOf": func() { _, _ = HoldOf(xptest.XR("x", xptest.Annotated(AnnotationHold, mark))) },
+				"HoldOf": func() { _, _ = Of(xptest.XR("x", xptest.Annotated(Annotation, mark))) },
 				"Key.HoldOf": func() {
-					if _, err := key.HoldOf(xptest.XR("x", xptest.Annotated(AnnotationHold, mark))); !errors.Is(err, ErrForged) {
+					if _, err := key.HoldOf(xptest.XR("x", xptest.Annotated(Annotation, mark))); !errors.Is(err, ErrForged) {
 						t.Errorf("got error %v", err)
 					}
 				},
-				"Unverified.HoldOf": func() { _, _ = Unverified.HoldOf(xptest.XR("x", xptest.Annotated(AnnotationHold, mark))) },
+				"Unverified.HoldOf": func() { _, _ = Unverified.HoldOf(xptest.XR("x", xptest.Annotated(Annotation, mark))) },
 				"Put": func() {
-					_, _ = Put(xptest.XR("x", xptest.Annotated(AnnotationHold, mark)), Hold{Restore: restoreName, Since: restoredAt})
+					_, _ = Put(xptest.XR("x", xptest.Annotated(Annotation, mark)), Hold{Restore: restoreName, Since: restoredAt})
 				},
-				"RemoveBackedUpHold": func() { _ = RemoveBackedUpHold(xptest.XR("x", xptest.Annotated(AnnotationHold, mark))) },
-				"ForgetsManagers":    func() { _ = ForgetsManagers(xptest.XR("x", xptest.Annotated(AnnotationHold, mark))) },
-				"Finish":             func() { _, _ = Finish(xptest.XR("x", xptest.Annotated(AnnotationHold, mark))) },
+				"RemoveBackedUpHold": func() { _ = RemoveBackedUpHold(xptest.XR("x", xptest.Annotated(Annotation, mark))) },
+				"ForgetsManagers":    func() { _ = ForgetsManagers(xptest.XR("x", xptest.Annotated(Annotation, mark))) },
+				"Finish":             func() { _, _ = Finish(xptest.XR("x", xptest.Annotated(Annotation, mark))) },
 			} {
 				most := uint64(mostPerMark)
 				if of == "Unverified.HoldOf" {
@@ -205,7 +205,7 @@ func TestPackManagers(t *testing.T) {
 func TestPackedRefsOfOthers(t *testing.T) {
 	bomb, none := packedText(t, strings.Repeat(" ", 64<<20)), packedText(t, `{"resourceRefs":[]}`)
 	for name, packed := range map[string]string{"Bomb": bomb, "NoRefs": none, "NoBase64": "%%%", "NoGzip": "eA", "CutOff": bomb[:100]} {
-		u := xptest.XR("x", xptest.Annotated(AnnotationHold, `{"restore":"`+restoreName+`","composed":"`+packed+`"}`))
+		u := xptest.XR("x", xptest.Annotated(Annotation, `{"restore":"`+restoreName+`","composed":"`+packed+`"}`))
 		if _, err := Unverified.HoldOf(u); !errors.Is(err, errPacked) {
 			t.Errorf("%s: got error %v", name, err)
 		}

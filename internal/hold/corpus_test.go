@@ -1,4 +1,4 @@
-package adoption
+package hold
 
 import (
 	"encoding/json"
@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -44,7 +43,7 @@ func specimens() map[string]specimen {
 
 		return h
 	}
-	fields := managed("argocd-controller", "Apply", saved, []string{"spec", "size"})
+	fields := xptest.Managed("argocd-controller", "Apply", saved, []string{"spec", "size"})
 	many := make([]*unstructured.Unstructured, manyRefs+1)
 	for n := range many {
 		many[n] = xptest.MR(fmt.Sprintf("b-%d", n))
@@ -112,14 +111,14 @@ func specimens() map[string]specimen {
 			s.then(h)
 		}
 		mark := key.mark(xp.RefTo(u), h)
-		xp.Annotate(u, AnnotationHold, mark)
-		all[name] = specimen{Reason: s.reason, Object: u.Object, GivesBack: releasePatch(u, h)}
+		xp.Annotate(u, Annotation, mark)
+		all[name] = specimen{Reason: s.reason, Object: u.Object, GivesBack: ReleasePatch(u, h)}
 	}
 
 	return all
 }
 
-// Each version lifts the holds of all released versions. "go test ./internal/adoption -run
+// Each version lifts the holds of all released versions. "go test ./internal/hold -run
 // TestReleasedMarks -releasing v0.2.0" records the marks of the next release.
 func TestReleasedMarks(t *testing.T) {
 	if *releasing != "" {
@@ -137,14 +136,14 @@ func TestReleasedMarks(t *testing.T) {
 				if err != nil || h == nil {
 					t.Fatalf("%s Cannot read the mark: %v, %v", s.Reason, h, err)
 				}
-				if diff := cmp.Diff(s.GivesBack, viaJSON(t, releasePatch(u, h))); diff != "" {
+				if diff := cmp.Diff(s.GivesBack, viaJSON(t, ReleasePatch(u, h))); diff != "" {
 					t.Errorf("%s The own settings must return: -want, +got:\n%s", s.Reason, diff)
 				}
 				if refs, err := xp.CompositeFrom(u).ResourceRefs(); xp.IsComposite(u) && (err != nil || cmp.Diff(refs, h.Refs) != "") {
 					t.Errorf("%s Found %d of %d references: %v", s.Reason, len(h.Refs), len(refs), err)
 				}
 				again := h.encode()
-				if diff := cmp.Diff(markIn(t, xp.Annotation(u, AnnotationHold)), markIn(t, again)); diff != "" {
+				if diff := cmp.Diff(markIn(t, xp.Annotation(u, Annotation)), markIn(t, again)); diff != "" {
 					t.Errorf("%s Every field of the mark must be read: -want, +got:\n%s", s.Reason, diff)
 				}
 			})
@@ -156,7 +155,7 @@ func TestReleasedMarks(t *testing.T) {
 func TestReleasedMarksSayAll(t *testing.T) {
 	said := map[string]bool{}
 	for _, s := range specimens() {
-		for field := range markIn(t, xp.Annotation(&unstructured.Unstructured{Object: s.Object}, AnnotationHold)) {
+		for field := range markIn(t, xp.Annotation(&unstructured.Unstructured{Object: s.Object}, Annotation)) {
 			said[field] = true
 		}
 	}
@@ -173,25 +172,13 @@ func TestHoldOfNewer(t *testing.T) {
 	for name, mark := range map[string]string{
 		"Format": `{"format":2,"restore":"velero/monday"}`, "OtherTypes": `{"format":2,"restore":{"name":"monday"},"since":1}`,
 	} {
-		u := xptest.XR("x", xptest.Annotated(AnnotationHold, mark), xptest.Annotated(xp.AnnotationPaused, "true"))
-		if _, err := HoldOf(u); !errors.Is(err, ErrNewer) {
+		u := xptest.XR("x", xptest.Annotated(Annotation, mark), xptest.Annotated(xp.AnnotationPaused, "true"))
+		if _, err := Of(u); !errors.Is(err, ErrNewer) {
 			t.Errorf("%s: got %v", name, err)
 		}
-		if _, err := Put(u.DeepCopy(), Hold{Restore: restoreName}); !errors.Is(err, ErrNewer) {
+		if _, err := Put(u, Hold{Restore: restoreName}); !errors.Is(err, ErrNewer) {
 			t.Errorf("%s: a new hold must refuse an unreadable mark; got %v", name, err)
 		}
-		p := Next(snapshot(u), xp.RefTo(u))
-		want := "XOrder x stays held: cannot read the annotation velero.crossplane.x-k8s.io/hold of XOrder x: a newer version of this plugin has written it, in " +
-			"format 2; this one reads up to 1; " + HowToRead + ", and run: " + xp.ReleaseCommand(xp.RefTo(u)).String() + " [MarkNewer]"
-		if p.Patch != nil || p.Failed.String() != want {
-			t.Errorf("%s: got %+v", name, p)
-		}
-	}
-	child := xptest.XR("child", xptest.Annotated(AnnotationHold, `{"format":2}`), xptest.Annotated(xp.AnnotationPaused, "true"))
-	x := xptest.XR("x", xptest.Refs(child))
-	p := Next(snapshot(heldFor(x, Hold{}), xptest.With(child, xptest.ControlledBy(x)), xptest.Revision(xptest.RevisionName, x)), xp.RefTo(x))
-	if said := strings.Join(reason.Strings(p.Waiting), "; "); !strings.Contains(said, HowToRead) || p.Done {
-		t.Errorf("the parent XR must wait and name the newer mark; got %+v", p)
 	}
 }
 
@@ -201,7 +188,7 @@ func keepSpecimens(t *testing.T, version string) {
 	if _, err := os.Stat(path); err == nil {
 		t.Fatalf("%s exists already, and recorded marks never change", path)
 	}
-	b := must(json.MarshalIndent(specimens(), "", " "))
+	b := xptest.Value(json.MarshalIndent(specimens(), "", " "))
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +199,7 @@ func keepSpecimens(t *testing.T, version string) {
 
 func readSpecimens(t *testing.T, path string) map[string]specimen {
 	t.Helper()
-	b := must(os.ReadFile(filepath.Clean(path)))
+	b := xptest.Value(os.ReadFile(filepath.Clean(path)))
 	all := map[string]specimen{}
 	if err := json.Unmarshal(b, &all); err != nil {
 		t.Fatal(err)
@@ -240,7 +227,7 @@ func markIn(t *testing.T, mark string) map[string]any {
 
 func viaJSON(t *testing.T, from map[string]any) map[string]any {
 	t.Helper()
-	b := must(json.Marshal(from))
+	b := xptest.Value(json.Marshal(from))
 	to := map[string]any{}
 	if err := json.Unmarshal(b, &to); err != nil {
 		t.Fatal(err)

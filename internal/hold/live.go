@@ -1,4 +1,4 @@
-package adoption
+package hold
 
 import (
 	"time"
@@ -14,26 +14,11 @@ import (
 // restore in another cluster adopts what they hold. The command release takes them off here.
 const (
 	reasonByCommand = "the command hold holds it, so that another cluster can adopt it: nothing reconciles it here. "
-	// StepHoldLive is the step that puts a hold on a live object.
-	StepHoldLive = "pause it"
-	// StepHoldAgain is the step that repeats it after another writer has removed the pause.
-	StepHoldAgain = "pause it again, since another writer had removed the pause"
+	// StepPause is the step that puts a hold on a live object.
+	StepPause = "pause it"
+	// stepPauseAgain is the step that repeats it after another writer has removed the pause.
+	stepPauseAgain = "pause it again, since another writer had removed the pause"
 )
-
-// IsByCommand reports whether the command hold holds the object, and no user has ended that.
-func (h *Hold) IsByCommand() bool { return h.ByCommand && h.Quarantine }
-
-// By returns what put the hold on, for a message.
-func (h *Hold) By() string {
-	switch {
-	case h.ByCommand:
-		return "the command hold"
-	case h.Restore == "":
-		return "an unknown Restore"
-	default:
-		return "the Restore " + h.Restore
-	}
-}
 
 // HoldLive plans to hold a live claim, XR, MR or schedule. The Change has no Patch if
 // the object is held already, or if the returned message is why it can't be held now. An object
@@ -52,7 +37,7 @@ func (k Key) HoldLive(u *unstructured.Unstructured, now time.Time) (Change, reas
 	case h.Quarantine && xp.IsPaused(u):
 		return Change{}, reason.Message{}
 	}
-	if why := InFlight(u); !why.IsZero() {
+	if why := inFlight(u); !why.IsZero() {
 		return Change{}, why
 	}
 	if xp.IsUntouched(u) {
@@ -79,26 +64,26 @@ func (k Key) holdLive(u *unstructured.Unstructured, h *Hold, now time.Time) (Cha
 		}
 		h.Fields = "" // It exists, and has its managers.
 
-		return Change{Target: u, Patch: k.putPatch(u, h), Step: StepHoldLive}, nil
+		return Change{Target: u, Patch: k.PutPatch(u, h), Step: StepPause}, nil
 	}
-	c, after := Change{Target: u, Step: StepHoldAgain}, *h
+	c, after := Change{Target: u, Step: stepPauseAgain}, *h
 	if h.Quarantine {
 		c.Warning = reason.HoldRemoved.Messagef("%s was not paused any more: %s; stop that writer, and run hold again (docs/gitops.md)", xp.String(u),
-			lastWriterOf(u))
+			LastWriterOf(u))
 	}
-	if h.Quarantine && h.ownPause() {
+	if h.Quarantine && h.OwnPause() {
 		after.Paused = nil // A user had paused it, and another writer has removed that pause.
 	}
 	after.Quarantine, after.Unpaused = true, ""
 	after.explainConsent()
-	c.Patch = k.putPatch(u, &after)
+	c.Patch = k.PutPatch(u, &after)
 
 	return c, nil
 }
 
-// InFlight returns what a controller has begun for u and not ended; zero if there is nothing: a
+// inFlight returns what a controller has begun for u and not ended; zero if there is nothing: a
 // deletion, the creation of an external resource, or an asynchronous operation of upjet.
-func InFlight(u *unstructured.Unstructured) reason.Message {
+func inFlight(u *unstructured.Unstructured) reason.Message {
 	switch {
 	case u.GetDeletionTimestamp() != nil:
 		return reason.BeingDeleted.Messagef("it is being deleted; see what its finalizers wait for")
@@ -123,11 +108,11 @@ func (k Key) WhyNotQuiet(u *unstructured.Unstructured) reason.Message {
 	case err != nil:
 		return reason.ErrorMessage(err)
 	case h == nil || !h.Quarantine:
-		return reason.NotQuiet.Messagef("it is not held; run: %s", HoldCommand(u))
+		return reason.NotQuiet.Messagef("it is not held; run: %s", Command(u))
 	case !xp.IsPaused(u):
-		return reason.HoldRemoved.Messagef("it is held, but not paused: %s; stop that writer, then run: %s", lastWriterOf(u), HoldCommand(u))
+		return reason.HoldRemoved.Messagef("it is held, but not paused: %s; stop that writer, then run: %s", LastWriterOf(u), Command(u))
 	}
-	if why := InFlight(u); !why.IsZero() {
+	if why := inFlight(u); !why.IsZero() {
 		return why
 	}
 	if !IsSeenPaused(u) {
@@ -142,8 +127,8 @@ func (k Key) WhyNotQuiet(u *unstructured.Unstructured) reason.Message {
 	return reason.Message{}
 }
 
-// HoldCommand returns the command that holds the namespace of u, or the whole cluster if u is cluster-scoped.
-func HoldCommand(u *unstructured.Unstructured) string {
+// Command returns the command that holds the namespace of u, or the whole cluster if u is cluster-scoped.
+func Command(u *unstructured.Unstructured) string {
 	c := xp.NewCommand(xp.Program, "hold")
 	if ns := u.GetNamespace(); ns != "" {
 		return c.With("-n", ns).String()

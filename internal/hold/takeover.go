@@ -1,4 +1,4 @@
-package adoption
+package hold
 
 import (
 	"reflect"
@@ -30,7 +30,7 @@ func (k Key) Composes(u *unstructured.Unstructured) bool {
 // nothing, and Crossplane has not reconciled it successfully. An XR that was reconciled and lists
 // nothing is meant to be empty.
 func CanTakeOver(live *unstructured.Unstructured) bool {
-	if live.GetDeletionTimestamp() != nil || xp.Label(live, xp.LabelRestore) != "" || xp.HasAnnotation(live, AnnotationHold) {
+	if live.GetDeletionTimestamp() != nil || xp.Label(live, xp.LabelRestore) != "" || xp.HasAnnotation(live, Annotation) {
 		return false
 	}
 	c, said := xp.ConditionOf(live, xp.ConditionSynced)
@@ -61,7 +61,7 @@ func (k Key) TakeOver(live, item *unstructured.Unstructured, of Hold, labels map
 			set(p, value, "metadata", field)
 		}
 	}
-	set(p, k.mark(xp.RefTo(live), h), "metadata", "annotations", AnnotationHold)
+	set(p, k.mark(xp.RefTo(live), h), "metadata", "annotations", Annotation)
 	for name, value := range labels {
 		set(p, value, "metadata", "labels", name)
 	}
@@ -100,11 +100,11 @@ func ReturnInherited(u, item *unstructured.Unstructured) (p map[string]any, ok b
 // lists all that the item composed (whole).
 func (k Key) IsBeingTakenOver(u, item *unstructured.Unstructured) (being, whole bool) {
 	h, err := k.HoldOf(u)
-	if err != nil || h == nil || !h.isBeingTakenOver(u) {
+	if err != nil || h == nil || !h.IsBeingTakenOver(u) {
 		return false, false
 	}
 	if !xp.IsClaim(item) {
-		return true, h.listsAll(u)
+		return true, h.ListsAll(u)
 	}
 	given, _ := xp.ClaimFrom(item).CompositeRef()
 	r, bound := xp.ClaimFrom(u).CompositeRef()
@@ -112,41 +112,17 @@ func (k Key) IsBeingTakenOver(u, item *unstructured.Unstructured) (being, whole 
 	return true, bound && r.ID() == given.ID()
 }
 
-func (h *Hold) isBeingTakenOver(u *unstructured.Unstructured) bool {
+// IsBeingTakenOver reports whether u, which h holds, was taken over and is not unpaused yet.
+func (h *Hold) IsBeingTakenOver(u *unstructured.Unstructured) bool {
 	return h.TakenOver && h.Unpaused == "" && xp.IsPaused(u)
 }
 
-// listsAll reports whether an XR lists all of Refs.
-func (h *Hold) listsAll(u *unstructured.Unstructured) bool {
+// ListsAll reports whether an XR lists all of Refs.
+func (h *Hold) ListsAll(u *unstructured.Unstructured) bool {
 	refs, err := xp.CompositeFrom(u).ResourceRefs()
 	listed := xp.IDs(refs)
 
 	return err == nil && !slices.ContainsFunc(h.Refs, func(r xp.Ref) bool { return !listed[r.ID()] })
-}
-
-// planTakenOver returns the Plan for an XR that was taken over while Crossplane may still write, or
-// has written, new resourceRefs. ok is false if the XR lists all of Refs and will go on doing so.
-func (t *tree) planTakenOver() (p Plan, ok bool) {
-	u := t.xr.Unstructured
-	switch {
-	case !t.hold.isBeingTakenOver(u):
-		return Plan{}, false
-	case !IsSeenPaused(u):
-		t.waitFor(xp.RefTo(u), true, reason.AwaitingPauseReport.Messagef("%s: another writer had created it, and Crossplane has not reported yet that it is "+
-			"paused", xp.RefTo(u)))
-
-		return t.plan, true
-	case t.hold.listsAll(u):
-		return Plan{}, false
-	}
-	refs, _ := t.xr.ResourceRefs()
-
-	return Plan{
-		Lost: true, Total: t.plan.Total, Change: giveUp(u, t.hold),
-		Failed: reason.ComposedTwice.Messagef("%s: another writer created it before the restore, and Crossplane has composed: %s. What it composed in the "+
-			"backup is not in the cluster, or has no XR: %s. Nothing of that is deleted. To get what it composed in the backup, %s", xp.String(u), xp.SomeOf(refs),
-			xp.SomeOf(t.hold.Refs), xp.HowToGetBack(xp.RefTo(u))),
-	}, true
 }
 
 // GiveUp returns the Change that removes what TakeOver put on an XR which Crossplane has composed
@@ -157,11 +133,12 @@ func (k Key) GiveUp(u *unstructured.Unstructured) Change {
 		return Change{}
 	}
 
-	return giveUp(u, h)
+	return h.GiveUp(u)
 }
 
-func giveUp(u *unstructured.Unstructured, h *Hold) Change {
-	p := releasePatch(u, h)
+// GiveUp returns the Change that removes what Key.TakeOver put on u, which h holds.
+func (h *Hold) GiveUp(u *unstructured.Unstructured) Change {
+	p := ReleasePatch(u, h)
 	for _, name := range []string{xp.LabelRestore, xp.LabelBackup} {
 		set(p, nil, "metadata", "labels", name)
 	}

@@ -1,4 +1,4 @@
-package adoption
+package hold
 
 import (
 	"encoding/json"
@@ -59,7 +59,7 @@ func TestManageHold(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			u := heldFor(tc.object, tc.of)
-			ManageHold(u, tc.object, noon)
+			Manage(u, tc.object, noon)
 			got, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "managedFields")
 			var want any
 			switch tc.want {
@@ -100,7 +100,7 @@ func FuzzManagers(f *testing.F) {
 		backup := xptest.XR("x", xptest.Field(managers, "metadata", "managedFields"), xptest.Annotated(xp.AnnotationPaused, "false"))
 		before := backup.DeepCopy()
 		u := heldFor(backup, Hold{})
-		ManageHold(u, backup, noon)
+		Manage(u, backup, noon)
 		own := 0
 		for _, m := range entriesOf(u) {
 			if isOwn(m) {
@@ -110,14 +110,14 @@ func FuzzManagers(f *testing.F) {
 		if len(entriesOf(backup)) > 0 && own != 1 {
 			t.Errorf("got %d entries of the hold, want one", own)
 		}
-		h := must(HoldOf(u))
-		for c := Unverified.lift(u, h, "step"); !c.Lifts(); c = Unverified.lift(u, h, "step") {
+		h := xptest.Value(Of(u))
+		for c := Unverified.Lift(u, h, "step"); !c.Lifts(); c = Unverified.Lift(u, h, "step") {
 			u = xptest.Merge(u, c.Patch)
-			if h = must(HoldOf(u)); !h.Freed {
+			if h = xptest.Value(Of(u)); !h.Freed {
 				t.Fatal("a second step must follow only the first")
 			}
 		}
-		forged := xptest.With(backup, xptest.Annotated(AnnotationHold, mark))
+		forged := xptest.With(backup, xptest.Annotated(Annotation, mark))
 		if c, ok := Finish(forged); ok {
 			xptest.Merge(forged, c.Patch)
 		}
@@ -148,7 +148,7 @@ func TestApplied(t *testing.T) {
 	}
 	ours := func(fields string) string { return entry(FieldManager, "Apply", fields) }
 	xr := func(entries string) *unstructured.Unstructured {
-		return xptest.XR("x", xptest.UID("u"), xptest.Version("7"), xptest.Policy("Manual"), xptest.Annotated(AnnotationHold, "h"),
+		return xptest.XR("x", xptest.UID("u"), xptest.Version("7"), xptest.Policy("Manual"), xptest.Annotated(Annotation, "h"),
 			xptest.Annotated(xp.AnnotationPaused, "true"), xptest.JSON(`{"metadata":{"managedFields":[`+entries+`]}}`))
 	}
 	const (
@@ -257,7 +257,7 @@ func TestReturnManagers(t *testing.T) {
 	held := func() (*server, *server) {
 		t.Helper()
 		item := heldFor(backup, Hold{})
-		ManageHold(item, backup, noon)
+		Manage(item, backup, noon)
 		whole, stopped := newServer(t, backup), newServer(t, backup)
 		for _, s := range []*server{whole, stopped} {
 			created := item.DeepCopy()
@@ -280,8 +280,8 @@ func TestReturnManagers(t *testing.T) {
 		"LetGoOn": {
 			reason: "A removed pause has no manager.",
 			during: func(s *server) {
-				h := must(HoldOf(s.live))
-				s.execute(Change{Target: s.live, Patch: Unverified.unpause(s.live, h, noon)})
+				h := xptest.Value(Of(s.live))
+				s.execute(Change{Target: s.live, Patch: Unverified.Unpause(s.live, h, noon)})
 			},
 		},
 	}
@@ -294,7 +294,7 @@ func TestReturnManagers(t *testing.T) {
 				t.Fatal("only an object with Velero as its only manager is a stray")
 			}
 			item := heldFor(backup, Hold{})
-			ManageHold(item, backup, noon)
+			Manage(item, backup, noon)
 			p, ok := ReturnManagers(stopped.live, item)
 			if !ok {
 				t.Fatal("there must be managers to return")

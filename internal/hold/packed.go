@@ -1,4 +1,4 @@
-package adoption
+package hold
 
 import (
 	"bytes"
@@ -127,7 +127,7 @@ func unpackManagers(packed string) []map[string]any {
 // ForgetsManagers reports whether the managers of u will be unknown when its hold is lifted: the
 // restore was stopped before it wrote managedFields, and the mark does not have them.
 func ForgetsManagers(u *unstructured.Unstructured) bool {
-	h, err := HoldOf(u)
+	h, err := Of(u)
 
 	return IsStray(u) && (err != nil || h == nil || len(unpackManagers(h.Fields)) == 0)
 }

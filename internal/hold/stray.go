@@ -1,4 +1,4 @@
-package adoption
+package hold
 
 import (
 	"slices"
@@ -72,7 +72,7 @@ func withSince(entries, since []map[string]any) []map[string]any {
 
 // managedNow returns an entry of a hold with only the fields that u has; nil if none, or not held.
 func managedNow(u *unstructured.Unstructured, entry map[string]any) map[string]any {
-	if !xp.HasAnnotation(u, AnnotationHold) {
+	if !xp.HasAnnotation(u, Annotation) {
 		return nil
 	}
 	there := slices.DeleteFunc(managedPaths(u), func(path []string) bool {

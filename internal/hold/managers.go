@@ -1,4 +1,4 @@
-package adoption
+package hold
 
 import (
 	"maps"
@@ -20,7 +20,7 @@ const (
 	selfField = "."
 )
 
-// ManageHold adds an entry to the managedFields of u, which is about to be created from backup, as
+// Manage adds an entry to the managedFields of u, which is about to be created from backup, as
 // if this plugin had applied the hold server-side. Applied continues with this entry.
 //
 // Velero creates an object, and then writes the managedFields of the backup (velero
@@ -30,10 +30,10 @@ const (
 //
 // It does nothing if u has no readable managedFields: then Velero writes none, and stays the
 // manager of all that it created.
-func ManageHold(u, backup *unstructured.Unstructured, now time.Time) {
+func Manage(u, backup *unstructured.Unstructured, now time.Time) {
 	entries, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "managedFields")
 	list, _ := entries.([]any)
-	if len(list) == 0 || !xp.HasAnnotation(u, AnnotationHold) {
+	if len(list) == 0 || !xp.HasAnnotation(u, Annotation) {
 		return
 	}
 	// An entry of this name is from an earlier hold, or any writer's. A list with only an empty entry
@@ -47,7 +47,7 @@ func ManageHold(u, backup *unstructured.Unstructured, now time.Time) {
 	for _, path := range managedPaths(u) {
 		was, _, _ := unstructured.NestedFieldNoCopy(backup.Object, path...)
 		is, ok, _ := unstructured.NestedFieldNoCopy(u.Object, path...)
-		if name := path[len(path)-1]; ok && name != xp.AnnotationReconcileRequested && (name == AnnotationHold || !reflect.DeepEqual(is, was)) {
+		if name := path[len(path)-1]; ok && name != xp.AnnotationReconcileRequested && (name == Annotation || !reflect.DeepEqual(is, was)) {
 			set(fields, map[string]any{}, fieldNames(path)...)
 		}
 	}
@@ -64,7 +64,7 @@ func managedPaths(u *unstructured.Unstructured) [][]string {
 		return [][]string{{"data"}, {"type"}}
 	}
 	paths := [][]string{{"spec", fieldPolicies}, xp.Instance{Unstructured: u}.UpdatePolicyPath()}
-	for _, name := range []string{AnnotationHold, xp.AnnotationPaused, xp.AnnotationRestoreStatus, xp.AnnotationReconcileRequested} {
+	for _, name := range []string{Annotation, xp.AnnotationPaused, xp.AnnotationRestoreStatus, xp.AnnotationReconcileRequested} {
 		paths = append(paths, []string{"metadata", "annotations", name})
 	}
 
@@ -98,21 +98,7 @@ func Managers(u *unstructured.Unstructured) []any {
 
 // entriesOf returns the managedFields of u that are maps.
 func entriesOf(u *unstructured.Unstructured) []map[string]any {
-	return mapsAt(u, "metadata", "managedFields")
-}
-
-// mapsAt returns the elements of a list in u that are maps.
-func mapsAt(u *unstructured.Unstructured, path ...string) []map[string]any {
-	list, _, _ := unstructured.NestedFieldNoCopy(u.Object, path...)
-	all, _ := list.([]any)
-	entries := make([]map[string]any, 0, len(all))
-	for _, e := range all {
-		if entry, ok := e.(map[string]any); ok {
-			entries = append(entries, entry)
-		}
-	}
-
-	return entries
+	return xp.Maps(u.Object, "metadata", "managedFields")
 }
 
 // managersPatch returns a merge patch of managedFields.
@@ -333,7 +319,7 @@ func wholeField(fields map[string]any) map[string]any {
 // managesMore reports whether this plugin manages more of u than a hold changes: it gives a nested XR
 // its controller during the hold.
 func managesMore(u *unstructured.Unstructured) bool {
-	return xp.HasAnnotation(u, AnnotationHold) &&
+	return xp.HasAnnotation(u, Annotation) &&
 		slices.ContainsFunc(entriesOf(u), func(m map[string]any) bool { return isOwn(m) && !isOfHold(u, m) })
 }
 

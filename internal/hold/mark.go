@@ -1,4 +1,4 @@
-package adoption
+package hold
 
 import (
 	"crypto/hmac"
@@ -17,11 +17,11 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// AnnotationHold is the mark: the annotation that stores the hold. Crossplane copies a claim's
+// Annotation is the mark: the annotation that stores the hold. Crossplane copies a claim's
 // annotations to its XR, except those of Kubernetes, which it knows by the end of their domain
 // (crossplane internal/controller/apiextensions/claim/object.go, withoutReservedK8sEntries). So a
 // claim's mark never gets onto its XR, and a removed mark of an XR does not come back.
-const AnnotationHold = "velero.crossplane.x-k8s.io/hold"
+const Annotation = "velero.crossplane.x-k8s.io/hold"
 
 // KeySize is the smallest number of bytes of a Key.
 const KeySize = sha256.Size
@@ -116,22 +116,22 @@ func (h *Hold) encode() string {
 // Sign signs the mark that Put has written on u, for the namespace in which u will be created. It
 // does nothing if u has no mark.
 func (k Key) Sign(u *unstructured.Unstructured, namespace string) error {
-	if !xp.HasAnnotation(u, AnnotationHold) {
+	if !xp.HasAnnotation(u, Annotation) {
 		return nil
 	}
 	h := &Hold{}
-	if err := json.Unmarshal([]byte(xp.Annotation(u, AnnotationHold)), h); err != nil {
-		return fmt.Errorf("cannot read the annotation %s of %s: %w", AnnotationHold, xp.String(u), err)
+	if err := json.Unmarshal([]byte(xp.Annotation(u, Annotation)), h); err != nil {
+		return fmt.Errorf("cannot read the annotation %s of %s: %w", Annotation, xp.String(u), err)
 	}
 	r := xp.RefTo(u)
 	r.Namespace = namespace
-	xp.Annotate(u, AnnotationHold, k.mark(r, h))
+	xp.Annotate(u, Annotation, k.mark(r, h))
 
 	return nil
 }
 
-// verify returns ErrForged if the mark on r is not signed with the key.
-func (k Key) verify(r xp.Ref, mark string) error {
+// Verify returns ErrForged if the mark on r is not signed with the key.
+func (k Key) Verify(r xp.Ref, mark string) error {
 	if k == nil {
 		return nil
 	}
@@ -148,7 +148,7 @@ func (k Key) verify(r xp.Ref, mark string) error {
 // ErrForged if it is not signed with the key. A mark is verified before it is decoded or unpacked.
 func (k Key) HoldOf(u *unstructured.Unstructured) (*Hold, error) {
 	return read(u, func(mark string) (*Hold, error) {
-		if err := k.verify(xp.RefTo(u), mark); err != nil {
+		if err := k.Verify(xp.RefTo(u), mark); err != nil {
 			return nil, err
 		}
 		h, err := decodeMark(mark)
@@ -166,18 +166,18 @@ func HoldsNothing(u *unstructured.Unstructured, err error) bool {
 	return errors.Is(err, errCopied) && !xp.IsPaused(u)
 }
 
-// HoldOf returns the hold in the mark of u, nil if u has no mark. It neither verifies the mark (use
+// Of returns the hold in the mark of u, nil if u has no mark. It neither verifies the mark (use
 // Key.HoldOf before acting on it), nor unpacks the references of an XR that composes many. It fails
 // if the mark can't be read.
-func HoldOf(u *unstructured.Unstructured) (*Hold, error) { return read(u, decodeMark) }
+func Of(u *unstructured.Unstructured) (*Hold, error) { return read(u, decodeMark) }
 
 // read reads the mark of u with the function, nil if u has none. References in the mark of a
 // namespaced object stay within its namespace.
 func read(u *unstructured.Unstructured, decode func(mark string) (*Hold, error)) (*Hold, error) {
-	if !xp.HasAnnotation(u, AnnotationHold) {
+	if !xp.HasAnnotation(u, Annotation) {
 		return nil, nil //nolint:nilnil // No hold is no error.
 	}
-	mark := xp.Annotation(u, AnnotationHold)
+	mark := xp.Annotation(u, Annotation)
 	of, err := checkMark(mark)
 	if err == nil && of != "" && of != markedOf(u) {
 		err = errCopied
@@ -188,9 +188,9 @@ func read(u *unstructured.Unstructured, decode func(mark string) (*Hold, error))
 	}
 	switch {
 	case errors.Is(err, ErrForged):
-		return nil, fmt.Errorf("cannot use the annotation %s of %s: %w", AnnotationHold, xp.String(u), err)
+		return nil, fmt.Errorf("cannot use the annotation %s of %s: %w", Annotation, xp.String(u), err)
 	case err != nil:
-		return nil, fmt.Errorf("cannot read the annotation %s of %s: %w", AnnotationHold, xp.String(u), err)
+		return nil, fmt.Errorf("cannot read the annotation %s of %s: %w", Annotation, xp.String(u), err)
 	}
 	h.stayIn(u.GetNamespace())
 
