@@ -117,8 +117,7 @@ func TestMatrixRequirementsV21(t *testing.T) {
 	testRequirements(t, stack.V22, stack.V21, "requiredSchemas")
 }
 
-// TestMatrixRequirementsV1 installs the XRD in the target: v1.20 does not serve the version in
-// which the backup of v2 has it, so its restore is an error.
+// TestMatrixRequirementsV1 installs the XRD in the target.
 func TestMatrixRequirementsV1(t *testing.T) {
 	testRequirements(t, stack.V20, stack.V1, "requiredResources")
 }
@@ -146,11 +145,7 @@ func testRequirements(t *testing.T, from, to stack.Version, requirement string) 
 	t.Run("Restored", func(t *testing.T) {
 		must(t, n.Cure(ctx, s.target))
 		s.follow(t, n, n.Name+"-without")
-		if to.IsV1() {
-			s.wantPhase(t, n.Name, "PartiallyFailed")
-		} else {
-			s.awaitCompleted(t, n.Name)
-		}
+		s.awaitCompleted(t, n.Name)
 		must(t, n.AwaitReady(ctx, s.target))
 		n.check = wantComposed
 		s.wantSettled(t, n)

@@ -101,7 +101,7 @@ func (s *suite) restorePackages(t *testing.T, n *shape, r *packageRegistry, back
 	if s.target != nil {
 		must(t, s.target.Destroy())
 	}
-	name := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(t.Name(), "TestMatrixPackages"), "/", "-"))
+	name := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(t.Name(), "TestMatrixPackages/"), "/", "-"))
 	s.target = s.packaged(t, name)
 	if installed {
 		s.install(t, s.target, r)

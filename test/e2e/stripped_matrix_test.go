@@ -3,11 +3,15 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
@@ -64,7 +68,26 @@ func TestMatrixStripped(t *testing.T) {
 	for _, n := range []*tenant{barred, observed} {
 		must(t, s.target.Apply(ctx, fmt.Appendf(nil, stripping, n.Namespace)))
 	}
-	must(t, s.target.RestartVelero(ctx)) // Its discovery may have seen an API server that did not serve everything yet.
+	// The API server refuses what a policy is for until it has read the schema of its kind.
+	must(t, s.target.Apply(ctx, []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: "+barred.Namespace+"}\n")))
+	s.eventually(t, "the policy to know the kinds", func(ctx context.Context) error {
+		for _, kind := range []string{"Bucket", "Database", "Network"} {
+			u := &unstructured.Unstructured{}
+			u.SetGroupVersionKind(schema.GroupVersionKind{Group: "cloud.m.example.org", Version: "v1alpha1", Kind: kind})
+			u.SetName("tried")
+			u.SetNamespace(barred.Namespace)
+			u.SetAnnotations(map[string]string{annotationHold: "{}", "crossplane.io/paused": "true"})
+			r, err := s.target.Resource(ctx, u.GroupVersionKind(), barred.Namespace)
+			if err != nil {
+				return err
+			}
+			if _, err := r.Create(ctx, u, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil && !apierrors.IsInvalid(err) {
+				return fmt.Errorf("cannot try a %s: %w", kind, err)
+			}
+		}
+
+		return nil
+	})
 
 	t.Run("Quarantine", func(t *testing.T) {
 		s.restore(t, barred, barred.Namespace, "--annotations", holdAll)
