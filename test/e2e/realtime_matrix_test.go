@@ -5,7 +5,6 @@ package e2e
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"testing"
 	"time"
@@ -166,45 +165,4 @@ func (s *suite) caughtUp(ctx context.Context, n *shape) error {
 	}
 
 	return err
-}
-
-// Crossplane 1.18 stops watching the XRs of an XRD that came back more than a minute before them.
-// Only a restart makes it watch them again.
-func TestMatrixRealtimeV118(t *testing.T) {
-	ctx := t.Context()
-	early, bare := fleets("v1.20", "early", "few", 1), fleets("v1.20", "bare", "few", 1)
-	early.reason = "An XR that Crossplane has no word for is held until it has."
-	s := newFleets(t, stack.V118, nil, early, bare)
-	s.deployment(t, "v1.18.3", 1)
-	for _, n := range []*shape{early, bare} {
-		name := n.Name + "-definitions"
-		must(t, drill.Platform{}.StartRestore(ctx, s.target, name, n.Name, "--include-cluster-resources=true",
-			"--include-resources", "compositeresourcedefinitions.apiextensions.crossplane.io,compositions.apiextensions.crossplane.io"))
-		s.awaitCompleted(t, name)
-		must(t, n.Offered(ctx, s.target))
-	}
-	must(t, s.target.RestartVelero(ctx))
-	s.eventually(t, "the XRDs to have been there for long", s.after(time.Now(), 75*time.Second))
-	t.Run("VeleroAlone", func(t *testing.T) {
-		must(t, s.target.UsePlugin(ctx, false))
-		must(t, bare.StartRestore(ctx, s.target))
-		s.awaitCompleted(t, bare.Name)
-		s.eventually(t, "the XR not to be reconciled", s.after(time.Now(), silence))
-		xrs, err := s.fleetsOf(ctx, bare)
-		must(t, err)
-		if conditions, _, _ := unstructured.NestedSlice(xrs[0].Object, "status", "conditions"); len(conditions) > 0 {
-			t.Error(fmt.Errorf("it was, so this test proves nothing: %v", conditions))
-		}
-		must(t, s.target.UsePlugin(ctx, true))
-	})
-	t.Run("Named", func(t *testing.T) {
-		must(t, early.StartRestore(ctx, s.target))
-		s.wantStuck(t, early.Name, func(ctx context.Context) ([]unstructured.Unstructured, error) { return s.fleetsOf(ctx, early) },
-			"Crossplane 1.18.3 stops watching", "kubectl -n crossplane-system rollout restart deployment/crossplane")
-	})
-	t.Run("Cured", func(t *testing.T) {
-		must(t, s.target.Restart(ctx, stack.Crossplane))
-		s.testRestored(t, early)
-		s.wantSettled(t, early)
-	})
 }

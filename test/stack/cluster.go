@@ -39,8 +39,6 @@ const (
 	None Version = ""
 	V1   Version = "crossplane-v1"
 	V2   Version = "crossplane-v2"
-	// V118 has fixed ports, so only one can run on a machine. It has no webhooks here.
-	V118 Version = "crossplane-v1.18"
 	V20  Version = "crossplane-v2.0"
 	V21  Version = "crossplane-v2.1"
 	V22  Version = "crossplane-v2.2"
@@ -48,7 +46,7 @@ const (
 )
 
 // IsV1 reports whether the version has claims, and cluster-scoped XRs and MRs.
-func (v Version) IsV1() bool { return v == V1 || v == V118 }
+func (v Version) IsV1() bool { return v == V1 }
 
 // Options of a Cluster.
 type Options struct {

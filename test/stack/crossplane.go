@@ -134,10 +134,6 @@ func (c *Cluster) startCrossplane(ctx context.Context) error {
 }
 
 func (c *Cluster) runCrossplane(ctx context.Context) error {
-	if c.options.Crossplane == V118 {
-		return c.runCrossplane118(ctx)
-	}
-
 	return c.runCrossplaneAs(ctx, Crossplane)
 }
 

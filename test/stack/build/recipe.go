@@ -27,8 +27,6 @@ const (
 	// The minors between them.
 	crossplaneV21 = "v2.1.3"
 	crossplaneV22 = "v2.2.1"
-	// The last minor whose garbage collector of watches stops watches that are in use.
-	crossplaneV118 = "v1.18.3"
 )
 
 // A Recipe is how one program is built from a Go module.
@@ -102,10 +100,6 @@ func recipes() []Recipe {
 		Recipe{
 			Name: "provider-helm", Module: "github.com/crossplane-contrib/provider-helm", Version: "v1.0.6", Package: "cmd/provider", Assets: "package/crds",
 			Ldflags: []string{noMetrics},
-		},
-		Recipe{
-			Name: "crossplane-v1.18", Module: "github.com/crossplane/crossplane", Version: crossplaneV118, Package: "cmd/crossplane", Assets: "cluster/crds",
-			Ldflags: []string{"github.com/crossplane/crossplane/internal/version.version=" + crossplaneV118, noMetrics},
 		},
 	)...)
 }
