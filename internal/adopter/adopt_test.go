@@ -296,9 +296,7 @@ func TestOperationsForgetOwners(t *testing.T) {
 // A poll ends late enough to release what it has to.
 func TestPollTimeout(t *testing.T) {
 	p := &poll{Adopter: &Adopter{limit: time.Minute}}
-	for look, want := range map[time.Duration]time.Duration{
-		0: time.Minute, 10 * time.Second: time.Minute, 30 * time.Second: 2 * time.Minute, time.Hour: 5 * time.Minute,
-	} {
+	for look, want := range map[time.Duration]time.Duration{0: time.Minute, 10 * time.Second: time.Minute, 30 * time.Second: 2 * time.Minute, time.Hour: 5 * time.Minute} {
 		if got := p.pollTimeout(look); got != want {
 			t.Errorf("a poll that needs %v to observe must last %v, not %v", look, want, got)
 		}

@@ -64,9 +64,7 @@ func TestSurvey(t *testing.T) {
 			reason:  "The survey looks for an object without the label among all objects.",
 			objects: slices.Concat(a, []*unstructured.Unstructured{xptest.With(config, xptest.Without("metadata", "labels"))}), configmaps: []string{"", "crossplane.io/composite"},
 		},
-		"Forbidden": {
-			reason: "The survey names a kind that it can't read and reports no problems of it.", objects: objects, forbidden: "buckets", want: []string{"NotRead Bucket *"},
-		},
+		"Forbidden": {reason: "The survey names a kind that it can't read and reports no problems of it.", objects: objects, forbidden: "buckets", want: []string{"NotRead Bucket *"}},
 		"Nested": {
 			reason: "A tree counts as a whole if one of its objects is in the namespace.", scope: Scope{Namespace: "team-a"},
 			objects: []*unstructured.Unstructured{

@@ -273,8 +273,7 @@ func TestNextOfAChangedComposition(t *testing.T) {
 	x := xptest.XR("x")
 	claim := xptest.Claim("o", xptest.OfXR(x))
 	follows := func(u *unstructured.Unstructured, composition, revision string) *unstructured.Unstructured {
-		return xptest.With(held(u, xptest.SeenPaused()), xptest.Field(composition, "spec", "compositionRef", "name"),
-			xptest.Field(revision, "spec", "compositionRevisionRef", "name"))
+		return xptest.With(held(u, xptest.SeenPaused()), xptest.Field(composition, "spec", "compositionRef", "name"), xptest.Field(revision, "spec", "compositionRevisionRef", "name"))
 	}
 	same := xp.Instance{Unstructured: x}
 	none := xptest.With(held(x, xptest.SeenPaused()), xptest.Without("spec", "compositionRef"))

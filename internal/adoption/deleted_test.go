@@ -105,9 +105,7 @@ func without(gone *unstructured.Unstructured, objects ...*unstructured.Unstructu
 func TestLeftBehind(t *testing.T) {
 	gone := observing(xptest.MR("b"), xptest.Deleting())
 	s := without(gone)
-	want := []Notice{{
-		Target: xp.IdentityOnly(xp.RefTo(gone), gone.GetUID(), ""), Event: EventStopped, Warning: true, Message: Next(s, xp.RefTo(gone)).Failed.String(),
-	}}
+	want := []Notice{{Target: xp.IdentityOnly(xp.RefTo(gone), gone.GetUID(), ""), Event: EventStopped, Warning: true, Message: Next(s, xp.RefTo(gone)).Failed.String()}}
 	if diff := cmp.Diff(want, s.LeftBehind()); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}

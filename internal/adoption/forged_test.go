@@ -103,9 +103,7 @@ func TestForgedOwnPause(t *testing.T) {
 
 // What has a mark in a newer format stays held.
 func TestNextOfNewer(t *testing.T) {
-	for name, mark := range map[string]string{
-		"Format": `{"format":2,"restore":"velero/monday"}`, "OtherTypes": `{"format":2,"restore":{"name":"monday"},"since":1}`,
-	} {
+	for name, mark := range map[string]string{"Format": `{"format":2,"restore":"velero/monday"}`, "OtherTypes": `{"format":2,"restore":{"name":"monday"},"since":1}`} {
 		u := xptest.XR("x", xptest.Annotated(hold.Annotation, mark), xptest.Annotated(xp.AnnotationPaused, "true"))
 		p := Next(snapshot(u), xp.RefTo(u))
 		want := "XOrder x stays held: cannot read the annotation velero.crossplane.x-k8s.io/hold of XOrder x: a newer version of this plugin has written it, in " +

@@ -53,9 +53,7 @@ func TestHoldAgain(t *testing.T) {
 			if err != nil || h == nil {
 				t.Fatalf("%s\n%v, %v", tc.reason, h, err)
 			}
-			want := &hold.Hold{
-				Restore: restoreName, Since: noon.Format(time.RFC3339), Pinned: true, UpdatePolicy: tc.want, Again: true, Refs: refs(back), Reason: h.Reason,
-			}
+			want := &hold.Hold{Restore: restoreName, Since: noon.Format(time.RFC3339), Pinned: true, UpdatePolicy: tc.want, Again: true, Refs: refs(back), Reason: h.Reason}
 			if diff := cmp.Diff(want, h, cmpopts.IgnoreFields(hold.Hold{}, "Of", "Composition", "Revision")); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}

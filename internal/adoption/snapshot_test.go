@@ -60,8 +60,7 @@ func TestSubjects(t *testing.T) {
 	w := snapshot(unreadable, publishing, b, unread, a, free, marked, held(xptest.Claim("c", xptest.OfXR(a))), xptest.MR("plain"), xptest.Secret("s"),
 		xptest.Object("ops.crossplane.io/v1alpha1", "CronOperation", "", "nightly", xptest.Annotated(hold.Annotation, "{}")))
 	if diff := cmp.Diff(refs(marked, unread, publishing, b, a, free, unreadable), w.Subjects()); diff != "" {
-		t.Errorf("Subjects must return XRs in a stable order, with MRs that publish or are held, and without claims of XRs and objects that a "+
-			"user releases.\n-want, +got:\n%s", diff)
+		t.Errorf("Subjects must return XRs in a stable order, with MRs that publish or are held, and without claims of XRs and objects that a "+"user releases.\n-want, +got:\n%s", diff)
 	}
 }
 

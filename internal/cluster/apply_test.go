@@ -49,10 +49,8 @@ func TestApplyChange(t *testing.T) {
 			reason: "Not every API server supports server-side apply.", entry: entry, err: apierrors.NewGenericServerResponse(415, "patch", of, "x", "", 0, false),
 			want: "apply merge merge", //nolint:dupword // They are two.
 		},
-		"Conflict": {
-			reason: "Another writer has changed the object.", entry: entry, err: apierrors.NewConflict(of, "x", apiserver.ErrDown), want: "apply", failed: apierrors.IsConflict,
-		},
-		"Gone": {reason: "The object is gone, and the release must not create it.", entry: entry, err: apierrors.NewNotFound(of, "x"), want: "apply", failed: apierrors.IsNotFound},
+		"Conflict": {reason: "Another writer has changed the object.", entry: entry, err: apierrors.NewConflict(of, "x", apiserver.ErrDown), want: "apply", failed: apierrors.IsConflict},
+		"Gone":     {reason: "The object is gone, and the release must not create it.", entry: entry, err: apierrors.NewNotFound(of, "x"), want: "apply", failed: apierrors.IsNotFound},
 	}, func(t *testing.T, tc args) {
 		u := xptest.XR("x", append(held, xptest.Version("1"), xptest.JSON(tc.entry))...)
 		s := apiserver.NewServer(u)

@@ -273,14 +273,12 @@ func TestTrim(t *testing.T) {
 		slim, want *unstructured.Unstructured
 	}
 	xptest.Each(t, map[string]args{
-		"XR":       {reason: "Functions can write any status.", slim: x, want: xptest.With(x, some)},
-		"Claim":    {reason: "The settings of a claim can be in any field.", slim: xptest.Claim("o", xptest.OfXR(x)), want: xptest.Claim("o", xptest.OfXR(x), some)},
-		"Revision": {reason: "The pipeline of a revision names what it needs.", slim: xptest.Revision("r", x), want: xptest.Revision("r", x)},
-		"Held":     {reason: "The hold can restore any field.", slim: held, want: xptest.With(held, some)},
-		"Refreshed": {
-			reason: "The release of a refreshed object writes all managedFields.", slim: xptest.With(held, refreshed), want: xptest.With(held, refreshed),
-		},
-		"Released": {reason: "A release writes all managedFields back.", slim: freed, want: xptest.With(freed, all)},
+		"XR":        {reason: "Functions can write any status.", slim: x, want: xptest.With(x, some)},
+		"Claim":     {reason: "The settings of a claim can be in any field.", slim: xptest.Claim("o", xptest.OfXR(x)), want: xptest.Claim("o", xptest.OfXR(x), some)},
+		"Revision":  {reason: "The pipeline of a revision names what it needs.", slim: xptest.Revision("r", x), want: xptest.Revision("r", x)},
+		"Held":      {reason: "The hold can restore any field.", slim: held, want: xptest.With(held, some)},
+		"Refreshed": {reason: "The release of a refreshed object writes all managedFields.", slim: xptest.With(held, refreshed), want: xptest.With(held, refreshed)},
+		"Released":  {reason: "A release writes all managedFields back.", slim: freed, want: xptest.With(freed, all)},
 		"MR": {
 			reason: "Only the provider needs the settings and state of the external resource.", want: xptest.With(mr, xptest.Field(map[string]any{}, "spec", "forProvider")),
 			slim: xptest.With(mr, xptest.Field("large", "spec", "forProvider", "policy"), xptest.Field("id", "status", "atProvider", "id")),

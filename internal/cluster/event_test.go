@@ -22,9 +22,7 @@ func TestWarn(t *testing.T) {
 			t.Fatal(list, err)
 		}
 		e := &list.Items[0]
-		want := map[string]any{
-			"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "namespace": u.GetNamespace(), "name": u.GetName(), "uid": string(u.GetUID()),
-		}
+		want := map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "namespace": u.GetNamespace(), "name": u.GetName(), "uid": string(u.GetUID())}
 		xptest.Same(t, any(want), e.Object["involvedObject"], "the Event must reference the object")
 		if message, _, _ := unstructured.NestedString(e.Object, "message"); len(message) > 1024 || len(message) < 1000 || !utf8.ValidString(message) || !strings.HasSuffix(message, "ä…") {
 			t.Errorf("a long message must be cut; it has %d bytes: %s", len(message), message)

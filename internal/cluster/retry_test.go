@@ -124,10 +124,7 @@ func TestFailuresAreNoAnswers(t *testing.T) {
 				return apierrors.IsNotFound(err), IgnoreUnserved(err)
 			},
 		},
-		"Exists": {
-			reason: "A restore must not overwrite a live object.", want: true,
-			ask: func(ctx context.Context, c *Cluster) (any, error) { return c.Exists(ctx, xp.RefTo(mr)) },
-		},
+		"Exists": {reason: "A restore must not overwrite a live object.", want: true, ask: func(ctx context.Context, c *Cluster) (any, error) { return c.Exists(ctx, xp.RefTo(mr)) }},
 		"Settings": {
 			reason: "Settings that can't be read change the result of a restore.", want: map[string]string{"clone": "new"},
 			ask: func(ctx context.Context, c *Cluster) (any, error) { return c.Settings(ctx, "velero") },
@@ -148,10 +145,7 @@ func TestFailuresAreNoAnswers(t *testing.T) {
 				return ok, err
 			},
 		},
-		"Event": {
-			reason: "An Event must report the result of a hold.",
-			ask:    func(ctx context.Context, c *Cluster) (any, error) { return nil, c.Warn(ctx, x, "Why", "because") },
-		},
+		"Event": {reason: "An Event must report the result of a hold.", ask: func(ctx context.Context, c *Cluster) (any, error) { return nil, c.Warn(ctx, x, "Why", "because") }},
 	}
 	for name, tc := range cases {
 		for fault, err := range transientErrors() {
@@ -272,11 +266,9 @@ func TestPatchWithoutAnAnswer(t *testing.T) {
 func TestBrokenConnections(t *testing.T) {
 	gv := metav1.GroupVersionForDiscovery{GroupVersion: xptest.ManagedVersion, Version: "v1alpha1"}
 	answers := map[string]any{
-		"/api":  metav1.APIVersions{Versions: []string{"v1"}},
-		"/apis": metav1.APIGroupList{Groups: []metav1.APIGroup{{Name: "cloud.example.org", Versions: []metav1.GroupVersionForDiscovery{gv}, PreferredVersion: gv}}},
-		"/apis/" + xptest.ManagedVersion: metav1.APIResourceList{
-			GroupVersion: xptest.ManagedVersion, APIResources: []metav1.APIResource{{Name: "buckets", Kind: xptest.ManagedKind}},
-		},
+		"/api":                           metav1.APIVersions{Versions: []string{"v1"}},
+		"/apis":                          metav1.APIGroupList{Groups: []metav1.APIGroup{{Name: "cloud.example.org", Versions: []metav1.GroupVersionForDiscovery{gv}, PreferredVersion: gv}}},
+		"/apis/" + xptest.ManagedVersion: metav1.APIResourceList{GroupVersion: xptest.ManagedVersion, APIResources: []metav1.APIResource{{Name: "buckets", Kind: xptest.ManagedKind}}},
 		"/apis/" + xptest.ManagedVersion + "/buckets/b": xptest.MR("b", xptest.UID("u")),
 	}
 	cases := map[string]struct {

@@ -71,9 +71,7 @@ func TestConsent(t *testing.T) {
 	if diff := cmp.Diff(ordinary, h, cmpopts.IgnoreFields(Hold{}, "Reason")); diff != "" || !xp.IsPaused(ended) {
 		t.Errorf("-ordinary, +ended:\n%s", diff)
 	}
-	for name, u := range map[string]*unstructured.Unstructured{
-		"Ended": ended, "Held": held(own), "Free": own, "Unreadable": xptest.XR("x", xptest.Annotated(Annotation, "?")),
-	} {
+	for name, u := range map[string]*unstructured.Unstructured{"Ended": ended, "Held": held(own), "Free": own, "Unreadable": xptest.XR("x", xptest.Annotated(Annotation, "?"))} {
 		if p, ok := Unverified.Consent(u); ok || p != nil {
 			t.Errorf("%s: there is no quarantine to end; got %v", name, p)
 		}

@@ -169,9 +169,7 @@ func TestReleasedMarksSayAll(t *testing.T) {
 
 // A mark in a newer format is not read as an older one.
 func TestHoldOfNewer(t *testing.T) {
-	for name, mark := range map[string]string{
-		"Format": `{"format":2,"restore":"velero/monday"}`, "OtherTypes": `{"format":2,"restore":{"name":"monday"},"since":1}`,
-	} {
+	for name, mark := range map[string]string{"Format": `{"format":2,"restore":"velero/monday"}`, "OtherTypes": `{"format":2,"restore":{"name":"monday"},"since":1}`} {
 		u := xptest.XR("x", xptest.Annotated(Annotation, mark), xptest.Annotated(xp.AnnotationPaused, "true"))
 		if _, err := Of(u); !errors.Is(err, ErrNewer) {
 			t.Errorf("%s: got %v", name, err)

@@ -58,10 +58,7 @@ func TestPut(t *testing.T) {
 			object: xptest.XR("x", xptest.Refs(bucket), xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Policy("Manual"), marker(Annotation, Hold{
 				Restore: "velero/sunday", Pinned: true, Paused: ptr.To("false"), UpdatePolicy: ptr.To("Automatic"), Refs: []xp.Ref{xp.RefTo(gone)},
 			})),
-			want: want{
-				Hold:   hold(func(h *Hold) { h.Paused, h.UpdatePolicy, h.Refs = ptr.To("false"), ptr.To("Automatic"), refs }),
-				Paused: "true", Policy: "Manual",
-			},
+			want: want{Hold: hold(func(h *Hold) { h.Paused, h.UpdatePolicy, h.Refs = ptr.To("false"), ptr.To("Automatic"), refs }), Paused: "true", Policy: "Manual"},
 		},
 		"ComposedWhileHeld": {
 			reason: "An XR that got its first revision while held must be pinned like any other.",

@@ -31,9 +31,7 @@ func newServer(t *testing.T, u *unstructured.Unstructured) *server {
 	empty := &unstructured.Unstructured{Object: map[string]any{}}
 	empty.SetGroupVersionKind(u.GroupVersionKind())
 
-	return &server{
-		t: t, live: empty, fields: managedfieldstest.NewFakeFieldManager(typesOf(t, u), u.GroupVersionKind()),
-	}
+	return &server{t: t, live: empty, fields: managedfieldstest.NewFakeFieldManager(typesOf(t, u), u.GroupVersionKind())}
 }
 
 // typesOf returns the types of a CustomResourceDefinition, as far as managedFields need them.

@@ -16,9 +16,7 @@ import (
 // ReleasePatch reverts Put for every combination of user settings, however often the object is
 // backed up during its hold.
 func TestReleaseIsTheInverseOfPut(t *testing.T) {
-	builders := map[string]func(string, ...xptest.Option) *unstructured.Unstructured{
-		"v1": xptest.XR, "v2": xptest.XRV2, "claim": xptest.Claim,
-	}
+	builders := map[string]func(string, ...xptest.Option) *unstructured.Unstructured{"v1": xptest.XR, "v2": xptest.XRV2, "claim": xptest.Claim}
 	pauses := map[string]xptest.Option{
 		"none": nil, "true": xptest.Annotated(xp.AnnotationPaused, "true"), "false": xptest.Annotated(xp.AnnotationPaused, "false"),
 		"empty": xptest.Annotated(xp.AnnotationPaused, ""), "odd": xptest.Annotated(xp.AnnotationPaused, `"\u2028<>`),
@@ -69,8 +67,7 @@ func TestPatchesAreRefusedAfterAChange(t *testing.T) {
 	h := xptest.Value(Put(u, Hold{Restore: restoreName, Since: restoredAt}))
 	for name, patch := range map[string]map[string]any{"unpause": Unverified.Unpause(u, h, noon), "giveBack": ReleasePatch(u, h), "MarkPatch": Unverified.MarkPatch(u, h)} {
 		if got, _, _ := unstructured.NestedString(patch, "metadata", "resourceVersion"); got != "41" {
-			t.Errorf("%s must carry the observed resourceVersion, so that the API server refuses it after another change; "+
-				"got %q", name, got)
+			t.Errorf("%s must carry the observed resourceVersion, so that the API server refuses it after another change; "+"got %q", name, got)
 		}
 	}
 }

@@ -40,10 +40,8 @@ func TestCanTakeOver(t *testing.T) {
 func TestTakeOver(t *testing.T) {
 	key := Key("0123456789abcdef0123456789abcdef")
 	mr := xptest.NamespacedMR("b")
-	backup := xptest.XRV2("x", xptest.Refs(mr), xptest.Field("small", "spec", "size"), xptest.Annotated(xp.AnnotationExternalName, "x-1"),
-		xptest.Annotated("team", "theirs"))
-	live := xptest.Object(backup.GetAPIVersion(), backup.GetKind(), backup.GetNamespace(), "x", xptest.Field("large", "spec", "size"),
-		xptest.Annotated("team", "ours"))
+	backup := xptest.XRV2("x", xptest.Refs(mr), xptest.Field("small", "spec", "size"), xptest.Annotated(xp.AnnotationExternalName, "x-1"), xptest.Annotated("team", "theirs"))
+	live := xptest.Object(backup.GetAPIVersion(), backup.GetKind(), backup.GetNamespace(), "x", xptest.Field("large", "spec", "size"), xptest.Annotated("team", "ours"))
 	live.SetResourceVersion("7")
 	change := xptest.Value(key.TakeOver(live, backup, Hold{Restore: "velero/monday"}, map[string]string{xp.LabelRestore: "monday"}))
 	after := xptest.Merge(live, change.Patch)
@@ -62,9 +60,7 @@ func TestTakeOver(t *testing.T) {
 		Restore: xp.Label(after, xp.LabelRestore), Refs: refs, Held: h.Refs, Paused: xp.IsPaused(after), Being: being, Whole: whole,
 	}
 	of := xp.RefTo(mr)
-	want := result{
-		Size: "large", Team: "ours", Name: "x-1", Version: "7", Restore: "monday", Refs: []xp.Ref{of}, Held: []xp.Ref{of}, Paused: true, Being: true, Whole: true,
-	}
+	want := result{Size: "large", Team: "ours", Name: "x-1", Version: "7", Restore: "monday", Refs: []xp.Ref{of}, Held: []xp.Ref{of}, Paused: true, Being: true, Whole: true}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}

@@ -42,13 +42,11 @@ func NewCategorized(objects ...*unstructured.Unstructured) *Server {
 	claims := Listable("orderclaims", xptest.ClaimKind, "claim")
 	claims.Namespaced = true
 	s.Kinds = map[string][]metav1.APIResource{
-		xptest.LegacyVersion:  {Listable("xorders", xptest.LegacyKind, "composite"), claims},
-		xptest.ManagedVersion: {Listable("buckets", xptest.ManagedKind, "managed")},
-		"v1":                  s.Kinds["v1"],
-		"velero.io/v1":        {{Name: "restores", Kind: "Restore", Namespaced: true}},
-		xp.GroupAPIExtensions + "/v1": {
-			{Name: "compositionrevisions", Kind: "CompositionRevision"}, {Name: "compositeresourcedefinitions", Kind: "CompositeResourceDefinition"},
-		},
+		xptest.LegacyVersion:            {Listable("xorders", xptest.LegacyKind, "composite"), claims},
+		xptest.ManagedVersion:           {Listable("buckets", xptest.ManagedKind, "managed")},
+		"v1":                            s.Kinds["v1"],
+		"velero.io/v1":                  {{Name: "restores", Kind: "Restore", Namespaced: true}},
+		xp.GroupAPIExtensions + "/v1":   {{Name: "compositionrevisions", Kind: "CompositionRevision"}, {Name: "compositeresourcedefinitions", Kind: "CompositeResourceDefinition"}},
 		xp.GroupProtection + "/v1beta1": {{Name: "usages", Kind: "Usage", Namespaced: true}},
 	}
 

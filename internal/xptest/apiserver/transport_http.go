@@ -83,9 +83,7 @@ func (s *Transport) discovery(path string) (document any, ok bool) {
 	kinds := map[string][]metav1.APIResource{}
 	for gvr, st := range s.stores {
 		gv := gvr.GroupVersion().String()
-		kinds[gv] = append(kinds[gv], metav1.APIResource{
-			Name: gvr.Resource, Kind: st.kind, Namespaced: st.namespaced, Categories: []string{st.category}, Verbs: metav1.Verbs{"list"},
-		})
+		kinds[gv] = append(kinds[gv], metav1.APIResource{Name: gvr.Resource, Kind: st.kind, Namespaced: st.namespaced, Categories: []string{st.category}, Verbs: metav1.Verbs{"list"}})
 	}
 	gv, isAPI := strings.CutPrefix(path, "/apis/")
 	if !isAPI {
@@ -299,9 +297,7 @@ func (s *Transport) serveObject(w http.ResponseWriter, r *http.Request, st *stor
 }
 
 func failure(code int32, reason metav1.StatusReason) metav1.Status {
-	return metav1.Status{
-		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: code, Reason: reason, Message: string(reason),
-	}
+	return metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: code, Reason: reason, Message: string(reason)}
 }
 
 func fail(w http.ResponseWriter, code int32, reason metav1.StatusReason) {
