@@ -52,9 +52,7 @@ func TestAdoptWritesEvents(t *testing.T) {
 			"Normal Held o", "Normal Held c", "Normal Held x", "Normal Released c", "Normal Waiting o", "Normal Waiting x",
 			"Normal Waiting o", "Normal Waiting x", "Normal Released o", "Normal Released x",
 		}
-		if diff := cmp.Diff(want, withoutMessages(s.WrittenEvents())); diff != "" {
-			t.Errorf("Events must follow the causes of waiting, not the messages of a provider: -want, +got:\n%s\n%s", diff, strings.Join(s.WrittenEvents(), "\n"))
-		}
+		xptest.Same(t, want, withoutMessages(s.WrittenEvents()), "Events must follow the causes of waiting, not the messages of a provider:\n"+strings.Join(s.WrittenEvents(), "\n"))
 	})
 }
 

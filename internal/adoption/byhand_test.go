@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
@@ -118,9 +117,7 @@ func TestRestoredAt(t *testing.T) {
 			if at := withRestored(w, tc.objects...).RestoredAt(); !at.IsZero() {
 				got = at.UTC().Format(time.RFC3339)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
+			xptest.Same(t, tc.want, got, tc.reason)
 		})
 	}
 }
@@ -179,7 +176,5 @@ func TestConsentInASnapshot(t *testing.T) {
 	p, _ := hold.Unverified.Consent(u)
 	w := snapshot(u)
 	w.Consent(xp.RefTo(u))
-	if diff := cmp.Diff(xptest.With(xptest.Merge(u, p), xptest.Without("metadata", "resourceVersion")), w.Get(xp.RefTo(u))); diff != "" {
-		t.Errorf("-patched, +observed:\n%s", diff)
-	}
+	xptest.Same(t, xptest.With(xptest.Merge(u, p), xptest.Without("metadata", "resourceVersion")), w.Get(xp.RefTo(u)), "the Snapshot must have the patched object")
 }

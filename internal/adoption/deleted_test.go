@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -106,9 +105,7 @@ func TestLeftBehind(t *testing.T) {
 	gone := observing(xptest.MR("b"), xptest.Deleting())
 	s := without(gone)
 	want := []Notice{{Target: xp.IdentityOnly(xp.RefTo(gone), gone.GetUID(), ""), Event: EventStopped, Warning: true, Message: Next(s, xp.RefTo(gone)).Failed.String()}}
-	if diff := cmp.Diff(want, s.LeftBehind()); diff != "" {
-		t.Errorf("-want, +got:\n%s", diff)
-	}
+	xptest.Same(t, want, s.LeftBehind(), "what a deleted MR has left behind is reported once it is gone")
 	s.Add(gone)
 	if again := s.LeftBehind(); len(again) > 0 {
 		t.Errorf("It exists again, and was reported: %v", again)
@@ -169,9 +166,7 @@ func TestLeftovers(t *testing.T) {
 					t.Errorf("got %q", m)
 				}
 			}
-			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
+			xptest.Same(t, tc.want, got, tc.reason, cmpopts.EquateEmpty())
 		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
@@ -129,9 +128,7 @@ func TestForce(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			f := AssessForce(tc.snapshot, xp.RefTo(tc.of))
-			if diff := cmp.Diff(tc.want, codesOf(f.Risks)); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s\n%s", tc.reason, diff, reason.Join(f.Risks))
-			}
+			xptest.Same(t, tc.want, codesOf(f.Risks), tc.reason+"\n"+reason.Join(f.Risks))
 			if f.Refused.Code != tc.refused || (f.Patch == nil) != (tc.refused != "") {
 				t.Errorf("%s\nrefused: %q, patch %v", tc.reason, f.Refused, f.Patch)
 			}
@@ -176,9 +173,7 @@ func TestForceReturnsSettings(t *testing.T) {
 		}
 		u := heldFor(own, h)
 		f := AssessForce(snapshot(u), xp.RefTo(own))
-		if diff := cmp.Diff(xptest.Stored(own), xptest.Stored(xptest.Merge(u, f.Patch))); diff != "" {
-			t.Errorf("%s: -own, +after:\n%s", xp.String(own), diff)
-		}
+		xptest.Same(t, xptest.Stored(own), xptest.Stored(xptest.Merge(u, f.Patch)), xp.String(own))
 		if again := AssessForce(snapshot(xptest.Merge(u, f.Patch)), xp.RefTo(own)); again.Patch != nil || !again.Refused.IsZero() {
 			t.Errorf("%s: without a hold there is nothing to lift: %+v", xp.String(own), again)
 		}

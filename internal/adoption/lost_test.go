@@ -3,7 +3,6 @@ package adoption
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -203,9 +202,7 @@ func TestNextListsWhatIsRequested(t *testing.T) {
 		if p := Next(w, xp.RefTo(xr)); p.Unproven != unproven || p.Lost != lost {
 			t.Errorf("%s: unproven %t, lost %t, failed %q", reason, p.Unproven, p.Lost, p.Failed)
 		}
-		if diff := cmp.Diff(refs(needs...), w.Needs(refs(xr))); diff != "" {
-			t.Errorf("%s: needs -want, +got:\n%s", reason, diff)
-		}
+		xptest.Same(t, refs(needs...), w.Needs(refs(xr)), reason)
 	}
 	want("Without a request no composed resource is needed", true, false, xr)
 	asked = true

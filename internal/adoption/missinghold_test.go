@@ -1,6 +1,7 @@
 package adoption
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -54,9 +55,7 @@ func TestHoldAgain(t *testing.T) {
 				t.Fatalf("%s\n%v, %v", tc.reason, h, err)
 			}
 			want := &hold.Hold{Restore: restoreName, Since: noon.Format(time.RFC3339), Pinned: true, UpdatePolicy: tc.want, Again: true, Refs: refs(back), Reason: h.Reason}
-			if diff := cmp.Diff(want, h, cmpopts.IgnoreFields(hold.Hold{}, "Of", "Composition", "Revision")); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
+			xptest.Same(t, want, h, tc.reason, cmpopts.IgnoreFields(hold.Hold{}, "Of", "Composition", "Revision"))
 			if policy, _ := (xp.Instance{Unstructured: after}).UpdatePolicy(); policy != xp.UpdateManual || !xp.IsPaused(after) {
 				t.Errorf("%s\nthe object must be held: %v", tc.reason, after.Object)
 			}
@@ -266,9 +265,7 @@ func TestNextForWhatCameBackWithoutItsHold(t *testing.T) {
 					t.Errorf("%s\nthe plan must move and carry a warning: %+v", tc.reason, p)
 				}
 			}
-			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(hold.Hold{}, "Of", "Restore", "Since", "Reason")); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s\n%+v", tc.reason, diff, p)
-			}
+			xptest.Same(t, tc.want, got, fmt.Sprintf("%s\n%+v", tc.reason, p), cmpopts.IgnoreFields(hold.Hold{}, "Of", "Restore", "Since", "Reason"))
 		})
 	}
 }
@@ -318,9 +315,7 @@ func TestNextOfTakenOver(t *testing.T) {
 			if p.Patch != nil && p.Lost {
 				got.Free = !xp.IsPaused(xptest.Merge(tc.xr, p.Patch))
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s\n%+v", tc.reason, diff, p)
-			}
+			xptest.Same(t, tc.want, got, fmt.Sprintf("%s\n%+v", tc.reason, p))
 		})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/hold"
@@ -175,8 +174,6 @@ func TestNeedsConnectionSecrets(t *testing.T) {
 		"Free":  {snapshot: snapshot(xr), from: refs(xr), want: refs(xr)},
 		"MR":    {snapshot: snapshot(held(xptest.MR("b", xptest.PublishesTo("infra", "s")))), from: refs(xptest.MR("b")), want: refs(xptest.MR("b"))},
 	} {
-		if diff := cmp.Diff(tc.want, tc.snapshot.Needs(tc.from)); diff != "" {
-			t.Errorf("%s: only a held object needs its Secret: -want, +got:\n%s", name, diff)
-		}
+		xptest.Same(t, tc.want, tc.snapshot.Needs(tc.from), name+": only a held object needs its Secret")
 	}
 }

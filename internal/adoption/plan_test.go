@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -55,9 +54,7 @@ func runPlans(t *testing.T, of *unstructured.Unstructured, cases map[string]plan
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			plan := Next(tc.snapshot, xp.RefTo(cmp.Or(tc.of, of)))
-			if diff := gocmp.Diff(tc.want, summary(plan)); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s%+v", tc.reason, diff, plan)
-			}
+			xptest.Same(t, tc.want, summary(plan), fmt.Sprintf("%s\n%+v", tc.reason, plan))
 			if said := reason.Join(slices.Concat(plan.Waiting, plan.Remarks, []reason.Message{plan.Failed})); !strings.Contains(said, tc.says) {
 				t.Errorf("%s\n%q lacks %q", tc.reason, said, tc.says)
 			}

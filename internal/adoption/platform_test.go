@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -163,9 +162,7 @@ func TestPlatformNeeds(t *testing.T) {
 		"Copy":     {snapshot: snapshot(copied(x), pipeline)},
 		"MR":       {snapshot: snapshot(held(xptest.MR("b")), pipeline)},
 	} {
-		if diff := cmp.Diff(tc.want, tc.snapshot.PlatformNeeds()); diff != "" {
-			t.Errorf("%s: only an object before its unpause needs the platform, and one that selects needs all revisions: -want, +got:\n%s", name, diff)
-		}
+		xptest.Same(t, tc.want, tc.snapshot.PlatformNeeds(), name+": only an object before its unpause needs the platform, and one that selects needs all revisions")
 	}
 }
 

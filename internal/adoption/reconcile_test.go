@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -126,9 +125,7 @@ func TestPendingReconciles(t *testing.T) {
 					t.Errorf("%q is missing in the causes: %q", s.Waiting, plan.Waiting)
 				}
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
+			xptest.Same(t, tc.want, got, tc.reason)
 		})
 	}
 }
@@ -136,9 +133,7 @@ func TestPendingReconciles(t *testing.T) {
 func TestPendingReconcilesOfProviders(t *testing.T) {
 	mr := heldFor(xptest.MR("b"), hold.Hold{Observes: true, Since: restoredAt})
 	want := []PendingReconcile{{Ref: xp.RefTo(mr), UID: mr.GetUID(), Provider: true, Since: xp.ParseTime(restoredAt), Waiting: reason.AwaitingPauseReport.Messagef("Bucket b: its provider has not reported yet that it is paused")}}
-	if diff := cmp.Diff(want, Next(snapshot(mr), xp.RefTo(mr)).Pending); diff != "" {
-		t.Errorf("the plan must wait for the provider's reconcile since the restore: -want, +got:\n%s", diff)
-	}
+	xptest.Same(t, want, Next(snapshot(mr), xp.RefTo(mr)).Pending, "the plan must wait for the provider's reconcile since the restore")
 	h := hold.Hold{Observes: true, Since: restoredAt, Identity: xp.CreatePending}
 	if silent := Next(snapshot(heldFor(unnamed(xptest.Annotated(xp.AnnotationCreatePending, restoredAt)), h)), xp.RefTo(mr)).Pending; len(silent) > 0 {
 		t.Errorf("an MR that waits for the user must not wait for its provider: %v", silent)

@@ -59,9 +59,7 @@ func TestSubjects(t *testing.T) {
 	publishing := xptest.MR("p", xptest.PublishesTo("infra", "s"))
 	w := snapshot(unreadable, publishing, b, unread, a, free, marked, held(xptest.Claim("c", xptest.OfXR(a))), xptest.MR("plain"), xptest.Secret("s"),
 		xptest.Object("ops.crossplane.io/v1alpha1", "CronOperation", "", "nightly", xptest.Annotated(hold.Annotation, "{}")))
-	if diff := cmp.Diff(refs(marked, unread, publishing, b, a, free, unreadable), w.Subjects()); diff != "" {
-		t.Errorf("Subjects must return XRs in a stable order, with MRs that publish or are held, and without claims of XRs and objects that a "+"user releases.\n-want, +got:\n%s", diff)
-	}
+	xptest.Same(t, refs(marked, unread, publishing, b, a, free, unreadable), w.Subjects(), "Subjects must return XRs in a stable order, with MRs that publish or are held, and without claims of XRs and objects that a user releases")
 }
 
 func TestNeeds(t *testing.T) {
@@ -101,9 +99,7 @@ func TestNeeds(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, tc.snapshot.Needs(tc.from)); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
+			xptest.Same(t, tc.want, tc.snapshot.Needs(tc.from), tc.reason)
 		})
 	}
 }
@@ -121,12 +117,8 @@ func TestPack(t *testing.T) {
 	for _, u := range objects {
 		packed.AddRestored(u)
 	}
-	if diff := cmp.Diff(w.Subjects(), packed.Subjects()); diff != "" {
-		t.Errorf("Subjects: -want, +got:\n%s", diff)
-	}
-	if diff := cmp.Diff(w.Needs(w.Subjects()), packed.Needs(packed.Subjects())); diff != "" {
-		t.Errorf("Needs: -want, +got:\n%s", diff)
-	}
+	xptest.Same(t, w.Subjects(), packed.Subjects(), "the subjects must be the same")
+	xptest.Same(t, w.Needs(w.Subjects()), packed.Needs(packed.Subjects()), "the needs must be the same")
 	for _, u := range objects {
 		r := xp.RefTo(u)
 		if diff := cmp.Diff(u, packed.Get(r)); diff != "" || !packed.Has(r) {
@@ -193,9 +185,7 @@ func TestSubjectsOfAHeldXR(t *testing.T) {
 		"HeldClaim":    {reason: "A claim composes nothing.", snapshot: snapshot(held(claim), mr("b", claim)), want: refs(mr("b", x))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, tc.snapshot.Subjects()); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
+			xptest.Same(t, tc.want, tc.snapshot.Subjects(), tc.reason)
 		})
 	}
 }

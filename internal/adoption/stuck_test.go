@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -98,9 +97,7 @@ func TestDeletionIsReportedOnTheClaim(t *testing.T) {
 	for _, n := range Changes(w, map[xp.ID]Plan{r.ID(): Next(w, r)}, nil) {
 		got = append(got, n.Event+" "+xp.String(n.Target))
 	}
-	if diff := cmp.Diff([]string{EventStopped + " OrderClaim team-a/o", EventStopped + " XOrder x"}, got); diff != "" {
-		t.Errorf("-want, +got:\n%s", diff)
-	}
+	xptest.Same(t, []string{EventStopped + " OrderClaim team-a/o", EventStopped + " XOrder x"}, got, "the claim must report that its XR is being deleted")
 }
 
 func TestWhyRefused(t *testing.T) {
@@ -159,9 +156,7 @@ func TestDefects(t *testing.T) {
 				_, issue, _ := strings.Cut(d.What, "#")
 				got = append(got, "#"+issue[:4])
 			}
-			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
+			xptest.Same(t, tc.want, got, tc.reason, cmpopts.EquateEmpty())
 		})
 	}
 	for _, d := range defects {

@@ -171,9 +171,7 @@ func FuzzDecodePage(f *testing.F) {
 			if gvk.Kind == "" {
 				continue // An item without a kind has the kind of the list.
 			}
-			if diff := cmp.Diff(list.Items[n].Object, ofKind(u, gvk).Object); diff != "" {
-				t.Errorf("-want, +got of %s:\n%s", b, diff)
-			}
+			xptest.Same(t, list.Items[n].Object, ofKind(u, gvk).Object, string(b))
 		}
 	})
 }

@@ -83,7 +83,5 @@ func TestConsent(t *testing.T) {
 func TestPutAfterAQuarantine(t *testing.T) {
 	own := xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "false"))
 	again := held(heldFor(own, Hold{Quarantine: true}, xptest.SeenPaused()))
-	if diff := cmp.Diff(held(own), xptest.With(again, xptest.Without("status"))); diff != "" {
-		t.Errorf("-first restore, +second:\n%s", diff)
-	}
+	xptest.Same(t, held(own), xptest.With(again, xptest.Without("status")), "the second restore must hold it as the first one")
 }

@@ -136,16 +136,12 @@ func TestReleasedMarks(t *testing.T) {
 				if err != nil || h == nil {
 					t.Fatalf("%s Cannot read the mark: %v, %v", s.Reason, h, err)
 				}
-				if diff := cmp.Diff(s.GivesBack, viaJSON(t, ReleasePatch(u, h))); diff != "" {
-					t.Errorf("%s The own settings must return: -want, +got:\n%s", s.Reason, diff)
-				}
+				xptest.Same(t, s.GivesBack, viaJSON(t, ReleasePatch(u, h)), s.Reason+" The own settings must return.")
 				if refs, err := xp.CompositeFrom(u).ResourceRefs(); xp.IsComposite(u) && (err != nil || cmp.Diff(refs, h.Refs) != "") {
 					t.Errorf("%s Found %d of %d references: %v", s.Reason, len(h.Refs), len(refs), err)
 				}
 				again := h.encode()
-				if diff := cmp.Diff(markIn(t, xp.Annotation(u, Annotation)), markIn(t, again)); diff != "" {
-					t.Errorf("%s Every field of the mark must be read: -want, +got:\n%s", s.Reason, diff)
-				}
+				xptest.Same(t, markIn(t, xp.Annotation(u, Annotation)), markIn(t, again), s.Reason+" Every field of the mark must be read.")
 			})
 		}
 	}
@@ -187,21 +183,15 @@ func keepSpecimens(t *testing.T, version string) {
 		t.Fatalf("%s exists already, and recorded marks never change", path)
 	}
 	b := xptest.Value(json.MarshalIndent(specimens(), "", " "))
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, append(b, '\n'), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	xptest.Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	xptest.Must(t, os.WriteFile(path, append(b, '\n'), 0o644))
 }
 
 func readSpecimens(t *testing.T, path string) map[string]specimen {
 	t.Helper()
 	b := xptest.Value(os.ReadFile(filepath.Clean(path)))
 	all := map[string]specimen{}
-	if err := json.Unmarshal(b, &all); err != nil {
-		t.Fatal(err)
-	}
+	xptest.Must(t, json.Unmarshal(b, &all))
 
 	return all
 }
@@ -210,9 +200,7 @@ func readSpecimens(t *testing.T, path string) map[string]specimen {
 func markIn(t *testing.T, mark string) map[string]any {
 	t.Helper()
 	says := map[string]any{}
-	if err := json.Unmarshal([]byte(mark), &says); err != nil {
-		t.Fatal(err)
-	}
+	xptest.Must(t, json.Unmarshal([]byte(mark), &says))
 	delete(says, "mac")
 	for _, packed := range []string{"composed", "managedFields"} {
 		if _, ok := says[packed]; ok {
@@ -227,9 +215,7 @@ func viaJSON(t *testing.T, from map[string]any) map[string]any {
 	t.Helper()
 	b := xptest.Value(json.Marshal(from))
 	to := map[string]any{}
-	if err := json.Unmarshal(b, &to); err != nil {
-		t.Fatal(err)
-	}
+	xptest.Must(t, json.Unmarshal(b, &to))
 
 	return to
 }

@@ -95,9 +95,7 @@ func TestPut(t *testing.T) {
 			if err != nil {
 				got = want{Err: err.Error()}
 			}
-			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(Hold{}, "Of", "Composition", "Revision")); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
+			xptest.Same(t, tc.want, got, tc.reason, cmpopts.IgnoreFields(Hold{}, "Of", "Composition", "Revision"))
 			if err != nil {
 				return
 			}

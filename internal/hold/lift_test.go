@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -49,9 +48,7 @@ func typesOf(t *testing.T, u *unstructured.Unstructured) managedfields.TypeConve
 		"status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}, "data": {"type": "object", "additionalProperties": {"type": "string"}}}}`
 	gvk := u.GroupVersionKind()
 	of := &spec.Schema{}
-	if err := json.Unmarshal(fmt.Appendf(nil, schema, gvk.Group, gvk.Version, gvk.Kind), of); err != nil {
-		t.Fatal(err)
-	}
+	xptest.Must(t, json.Unmarshal(fmt.Appendf(nil, schema, gvk.Group, gvk.Version, gvk.Kind), of))
 	types := xptest.Value(managedfields.NewTypeConverter(map[string]*spec.Schema{"kind": of}, false))
 
 	return types
@@ -267,24 +264,18 @@ func TestLiftLeavesNoManager(t *testing.T) {
 					}
 					s.execute(Unverified.Lift(s.seen(), xptest.Value(Of(s.live)), "step"))
 				}
-				if diff := cmp.Diff(steps, took); diff != "" {
-					t.Errorf("%s\npatches: -want, +got:\n%s", tc.reason, diff)
-				}
+				xptest.Same(t, steps, took, tc.reason+" The patches are counted.")
 				if _, left := WithoutOwn(s.live); left && tc.clean {
 					t.Errorf("%s\nit takes another patch to take this plugin out of the managers: %v", tc.reason, s.live.GetManagedFields())
 				}
 				if point == "Killed" && tc.during != nil {
 					return
 				}
-				if diff := cmp.Diff(bySet(t, want), bySet(t, s.managers()), cmpopts.EquateEmpty()); diff != "" {
-					t.Errorf("%s\nmanagers: -want, +got:\n%s", tc.reason, diff)
-				}
+				xptest.Same(t, bySet(t, want), bySet(t, s.managers()), tc.reason+" The managers must return.", cmpopts.EquateEmpty())
 				settings := func(u *unstructured.Unstructured) any {
 					return []any{u.Object["spec"], u.GetAnnotations()}
 				}
-				if diff := cmp.Diff(settings(origin.live), settings(s.live), cmpopts.EquateEmpty()); diff != "" {
-					t.Errorf("%s\nsettings: -want, +got:\n%s", tc.reason, diff)
-				}
+				xptest.Same(t, settings(origin.live), settings(s.live), tc.reason+" The settings must return.", cmpopts.EquateEmpty())
 			})
 		}
 	}
@@ -313,9 +304,7 @@ func bySet(t *testing.T, entries []metav1.ManagedFieldsEntry) map[string]any {
 	sets := map[string]any{}
 	for _, e := range entries {
 		var fields any
-		if err := json.Unmarshal(e.FieldsV1.Raw, &fields); err != nil {
-			t.Fatal(err)
-		}
+		xptest.Must(t, json.Unmarshal(e.FieldsV1.Raw, &fields))
 		sets[e.Manager+" "+string(e.Operation)+" "+e.APIVersion+" "+e.Subresource] = fields
 	}
 

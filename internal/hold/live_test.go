@@ -72,9 +72,7 @@ func TestHoldLive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			change, why := liveKey.HoldLive(tc.live, time.Unix(0, 0))
 			got := want{Step: change.Step, Why: why.Code, Quiet: liveKey.WhyNotQuiet(tc.live).Code}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
+			xptest.Same(t, tc.want, got, tc.reason)
 			if change.Patch == nil {
 				return
 			}
@@ -95,9 +93,7 @@ func TestHoldLive(t *testing.T) {
 func signedBy(t *testing.T, u *unstructured.Unstructured, h Hold) *unstructured.Unstructured {
 	t.Helper()
 	xptest.Value(Put(u, h))
-	if err := liveKey.Sign(u, u.GetNamespace()); err != nil {
-		t.Fatal(err)
-	}
+	xptest.Must(t, liveKey.Sign(u, u.GetNamespace()))
 
 	return u
 }

@@ -67,15 +67,11 @@ func TestManageHold(t *testing.T) {
 			case "x":
 				want = "x"
 			default:
-				if err := json.Unmarshal([]byte("["+tc.want+"]"), &want); err != nil {
-					t.Fatal(err)
-				}
+				xptest.Must(t, json.Unmarshal([]byte("["+tc.want+"]"), &want))
 				entries := want.([]any)                                                            //nolint:forcetypeassert // It is one.
 				entries[len(entries)-1].(map[string]any)["apiVersion"] = tc.object.GetAPIVersion() //nolint:forcetypeassert // It is one.
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
+			xptest.Same(t, want, got, tc.reason)
 		})
 	}
 }
@@ -131,9 +127,7 @@ func FuzzManagers(f *testing.F) {
 		if p, ok := WithoutOwn(forged); ok {
 			xptest.Merge(forged, p)
 		}
-		if diff := cmp.Diff(before, backup); diff != "" {
-			t.Errorf("ManageHold must not change the backup: -before, +after:\n%s", diff)
-		}
+		xptest.Same(t, before, backup, "ManageHold must not change the backup")
 	})
 }
 
@@ -227,23 +221,17 @@ func TestApplied(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := Change{Target: tc.target, Manager: tc.manager, Defaults: tc.defaults}
-			if err := json.Unmarshal([]byte(tc.patch), &c.Patch); err != nil {
-				t.Fatal(err)
-			}
+			xptest.Must(t, json.Unmarshal([]byte(tc.patch), &c.Patch))
 			before := tc.target.DeepCopy()
 			got, ok := c.Applied()
 			var want map[string]any
 			if tc.want != "" {
-				if err := json.Unmarshal([]byte(tc.want), &want); err != nil {
-					t.Fatal(err)
-				}
+				xptest.Must(t, json.Unmarshal([]byte(tc.want), &want))
 			}
 			if diff := cmp.Diff(want, got); diff != "" || ok != (tc.want != "") {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
-			if diff := cmp.Diff(before, tc.target); diff != "" {
-				t.Errorf("applied must not change the object: -before, +after:\n%s", diff)
-			}
+			xptest.Same(t, before, tc.target, "applied must not change the object")
 		})
 	}
 }
@@ -300,9 +288,7 @@ func TestReturnManagers(t *testing.T) {
 				t.Fatal("there must be managers to return")
 			}
 			stopped.patch(p, FieldManager)
-			if diff := cmp.Diff(bySet(t, whole.managers()), bySet(t, stopped.managers())); diff != "" {
-				t.Errorf("%s\nmanagers: -want, +got:\n%s", tc.reason, diff)
-			}
+			xptest.Same(t, bySet(t, whole.managers()), bySet(t, stopped.managers()), tc.reason)
 			if _, again := ReturnManagers(stopped.live, item); again {
 				t.Error("a second return must change nothing")
 			}
@@ -334,9 +320,7 @@ func TestReturnedStatus(t *testing.T) {
 		t.Fatal("there must be managers to return")
 	}
 	s.patch(p, FieldManager)
-	if diff := cmp.Diff(bySet(t, backup.GetManagedFields()), bySet(t, s.managers())); diff != "" {
-		t.Errorf("managers: -want, +got:\n%s", diff)
-	}
+	xptest.Same(t, bySet(t, backup.GetManagedFields()), bySet(t, s.managers()), "the managers of the backup must return")
 	if _, ok := ReturnedStatus(before, s.live, fields); ok {
 		t.Error("a second return must change nothing")
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
@@ -20,13 +19,9 @@ func TestKeyHoldOf(t *testing.T) {
 	genuine := signed(x)
 	mark := xp.Annotation(genuine, Annotation)
 	mapped := held(x)
-	if err := key.Sign(mapped, "team-b"); err != nil {
-		t.Fatal(err)
-	}
+	xptest.Must(t, key.Sign(mapped, "team-b"))
 	other := held(x)
-	if err := Key(strings.Repeat("o", KeySize)).Sign(other, x.GetNamespace()); err != nil {
-		t.Fatal(err)
-	}
+	xptest.Must(t, Key(strings.Repeat("o", KeySize)).Sign(other, x.GetNamespace()))
 	cases := map[string]struct {
 		reason string
 		object *unstructured.Unstructured
@@ -53,9 +48,7 @@ func TestKeyHoldOf(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			h, err := key.HoldOf(tc.object)
-			if diff := cmp.Diff([]bool{tc.held, tc.forged}, []bool{h != nil, errors.Is(err, ErrForged)}); diff != "" {
-				t.Errorf("%s\nerror %v; held, forged: -want, +got:\n%s", tc.reason, err, diff)
-			}
+			xptest.Same(t, []bool{tc.held, tc.forged}, []bool{h != nil, errors.Is(err, ErrForged)}, fmt.Sprintf("%s\nerror %v; held, forged", tc.reason, err))
 		})
 	}
 }

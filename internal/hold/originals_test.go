@@ -52,9 +52,7 @@ func checkGivesBack(t *testing.T, own *unstructured.Unstructured, times int) {
 	h := xptest.Value(Of(held))
 	for name, from := range map[string]*unstructured.Unstructured{"held": held, "unpaused": xptest.Merge(held, Unverified.Unpause(held, h, noon))} {
 		got := xptest.Merge(from, ReleasePatch(from, h))
-		if diff := cmp.Diff(xptest.Stored(own), xptest.Stored(got)); diff != "" {
-			t.Errorf("returned while %s: -own, +got:\n%s", name, diff)
-		}
+		xptest.Same(t, xptest.Stored(own), xptest.Stored(got), "returned while "+name)
 	}
 	err := RemoveBackedUpHold(held)
 	if diff := cmp.Diff(xptest.Stored(own), xptest.Stored(held)); err != nil || diff != "" {
@@ -67,7 +65,7 @@ func TestPatchesAreRefusedAfterAChange(t *testing.T) {
 	h := xptest.Value(Put(u, Hold{Restore: restoreName, Since: restoredAt}))
 	for name, patch := range map[string]map[string]any{"unpause": Unverified.Unpause(u, h, noon), "giveBack": ReleasePatch(u, h), "MarkPatch": Unverified.MarkPatch(u, h)} {
 		if got, _, _ := unstructured.NestedString(patch, "metadata", "resourceVersion"); got != "41" {
-			t.Errorf("%s must carry the observed resourceVersion, so that the API server refuses it after another change; "+"got %q", name, got)
+			t.Errorf("%s must carry the observed resourceVersion, so that the API server refuses it after another change; got %q", name, got)
 		}
 	}
 }
@@ -117,16 +115,10 @@ func checkMRGetsItsOwnBack(t *testing.T, own *unstructured.Unstructured, of Hold
 		if err != nil || h == nil {
 			t.Fatal(h, err)
 		}
-		if diff := cmp.Diff(xptest.Stored(own), xptest.Stored(xptest.Merge(u, ReleasePatch(u, h)))); diff != "" {
-			t.Errorf("%s: returned by the release: -own, +now:\n%s", name, diff)
-		}
+		xptest.Same(t, xptest.Stored(own), xptest.Stored(xptest.Merge(u, ReleasePatch(u, h))), name+": returned by the release")
 		taken := u.DeepCopy()
-		if err := RemoveBackedUpHold(taken); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(xptest.Stored(own), xptest.Stored(taken)); diff != "" {
-			t.Errorf("%s: returned by RemoveBackedUpHold: -own, +now:\n%s", name, diff)
-		}
+		xptest.Must(t, RemoveBackedUpHold(taken))
+		xptest.Same(t, xptest.Stored(own), xptest.Stored(taken), name+": returned by RemoveBackedUpHold")
 	}
 }
 
@@ -136,9 +128,7 @@ func TestReleaseLeavesOthersChanges(t *testing.T) {
 	h := xptest.Value(Of(changed))
 	for name, got := range map[string]*unstructured.Unstructured{"given back": xptest.Merge(changed, ReleasePatch(changed, h)), "taken off": changed} {
 		if name == "taken off" {
-			if err := RemoveBackedUpHold(got); err != nil {
-				t.Fatal(err)
-			}
+			xptest.Must(t, RemoveBackedUpHold(got))
 		}
 		if p, _ := xp.ManagementPolicies(got); !cmp.Equal(p, []string{"Observe", "Delete"}) {
 			t.Errorf("%s: got %v", name, p)

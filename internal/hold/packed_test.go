@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -27,9 +26,7 @@ func packedText(t *testing.T, text string) string {
 	if _, err := w.Write([]byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	xptest.Must(t, w.Close())
 
 	return base64.RawStdEncoding.EncodeToString(packed.Bytes())
 }
@@ -137,9 +134,7 @@ func TestMostRefs(t *testing.T) {
 		if err := h.unpackRefs(); err != nil {
 			t.Fatalf("%d references: %v", n, err)
 		}
-		if diff := cmp.Diff(want, *h); diff != "" {
-			t.Errorf("%d references\n-want, +got:\n%s", n, diff)
-		}
+		xptest.Same(t, want, *h, fmt.Sprint(n, " references"))
 	}
 }
 
@@ -185,13 +180,9 @@ func TestPackManagers(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var want []map[string]any
-			if err := json.Unmarshal([]byte(tc.want), &want); err != nil {
-				t.Fatal(err)
-			}
+			xptest.Must(t, json.Unmarshal([]byte(tc.want), &want))
 			got := unpackManagers(packManagers(xptest.XR("x", xptest.JSON(`{"metadata":{"managedFields":`+tc.entries+`}}`))))
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
+			xptest.Same(t, want, got, tc.reason)
 		})
 	}
 	for _, packed := range []string{"", "x", "H4sIAAAAAAAA", "%%%"} {

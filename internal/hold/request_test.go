@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -40,20 +39,14 @@ func TestRequestReconcile(t *testing.T) {
 				t.Fatalf("%s\nClearReconcileRequest must find the request: %v", tc.reason, again.GetAnnotations())
 			}
 			after := xptest.Merge(again, patch)
-			if diff := cmp.Diff(xptest.Stored(tc.own), xptest.Stored(after)); diff != "" {
-				t.Errorf("%s\n-own, +cleared:\n%s", tc.reason, diff)
-			}
+			xptest.Same(t, xptest.Stored(tc.own), xptest.Stored(after), tc.reason+" It is cleared.")
 			if _, left := ClearReconcileRequest(after); left {
 				t.Errorf("%s\na second clear must find no request", tc.reason)
 			}
 			// A backup can be taken in between.
 			h := xptest.Value(Put(again, Hold{Restore: restoreName, Since: restoredAt}))
-			if diff := cmp.Diff(tc.own.GetAnnotations()[tc.key], again.GetAnnotations()[tc.key]); diff != "" {
-				t.Errorf("%s\nthe request must not survive a manual removal of the hold: -own, +restored:\n%s", tc.reason, diff)
-			}
-			if diff := cmp.Diff(xptest.Stored(tc.own), xptest.Stored(xptest.Merge(again, ReleasePatch(again, h)))); diff != "" {
-				t.Errorf("%s\n-own, +restored and released:\n%s", tc.reason, diff)
-			}
+			xptest.Same(t, tc.own.GetAnnotations()[tc.key], again.GetAnnotations()[tc.key], tc.reason+" The request must not survive a manual removal of the hold.")
+			xptest.Same(t, xptest.Stored(tc.own), xptest.Stored(xptest.Merge(again, ReleasePatch(again, h))), tc.reason+" It is restored and released.")
 		})
 	}
 }

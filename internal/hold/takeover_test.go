@@ -3,7 +3,6 @@ package hold
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -61,9 +60,7 @@ func TestTakeOver(t *testing.T) {
 	}
 	of := xp.RefTo(mr)
 	want := result{Size: "large", Team: "ours", Name: "x-1", Version: "7", Restore: "monday", Refs: []xp.Ref{of}, Held: []xp.Ref{of}, Paused: true, Being: true, Whole: true}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want, +got:\n%s", diff)
-	}
+	xptest.Same(t, want, got, "an XR that was taken over is held like a restored one, and keeps its spec")
 	if metadata, _ := change.Patch["metadata"].(map[string]any); xp.Has(metadata, "finalizers") {
 		t.Error("a takeover must not touch finalizers if the backup has none")
 	}
@@ -132,9 +129,7 @@ func TestReturnInherited(t *testing.T) {
 		{"manager":"`+FieldManager+`","operation":"Update","apiVersion":"v1","fieldsV1":{"f:metadata":{"f:annotations":{"f:crossplane.io/paused":{}}}}},
 		{"manager":"crossplane","operation":"Apply","apiVersion":"v1","fieldsV1":{"f:spec":{"f:crossplane":{"f:resourceRefs":{}}}}},
 		{"manager":"crossplane","operation":"Update","apiVersion":"v1","fieldsV1":{"f:metadata":{"f:finalizers":{".":{},"v:\"a\"":{}}}}}]`)))
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want, +got:\n%s", diff)
-	}
+	xptest.Same(t, want, got, "the inherited fields must have their managers of the backup, and the hold this plugin")
 	if _, again := ReturnInherited(xptest.Merge(taken, p), item); again {
 		t.Error("a second return must change nothing")
 	}

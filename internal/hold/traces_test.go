@@ -3,7 +3,6 @@ package hold
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -29,9 +28,7 @@ func TestLastWriter(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, LastWriterOf(xptest.XR("x", append([]xptest.Option{xptest.Created(cameAt)}, tc.of...)...))); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
+			xptest.Same(t, tc.want, LastWriterOf(xptest.XR("x", append([]xptest.Option{xptest.Created(cameAt)}, tc.of...)...)), tc.reason)
 		})
 	}
 }
