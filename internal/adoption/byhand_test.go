@@ -86,40 +86,31 @@ func TestRestoredAt(t *testing.T) {
 	}
 	const since, polled, later = "2026-01-02T03:00:00Z", "2026-01-02T03:04:05Z", "2026-01-02T04:00:00Z"
 	young := xptest.XR("young", xptest.Field(later, "metadata", "creationTimestamp"))
-	cases := map[string]struct {
-		reason  string
-		objects []*unstructured.Unstructured
-		want    string
-	}{
-		"Nothing": {reason: "Without a hold there is nothing to wait for.", objects: []*unstructured.Unstructured{young}},
+	xptest.Run(t, map[string]xptest.Row[[]*unstructured.Unstructured, string]{
+		"Nothing": {Reason: "Without a hold there is nothing to wait for.", In: []*unstructured.Unstructured{young}},
 		"Polled": {
-			reason:  "Only the first poll counts, and later objects don't count.",
-			objects: []*unstructured.Unstructured{young, xptest.XR("a", mark(hold.Hold{Since: since, Polled: polled})), xptest.XR("b", mark(hold.Hold{Since: since, Polled: later}))}, want: polled,
+			Reason: "Only the first poll counts, and later objects don't count.",
+			In:     []*unstructured.Unstructured{young, xptest.XR("a", mark(hold.Hold{Since: since, Polled: polled})), xptest.XR("b", mark(hold.Hold{Since: since, Polled: later}))}, Want: polled,
 		},
 		"FirstPoll": {
-			reason: "Without a mark from an earlier poll this is the first one.", objects: []*unstructured.Unstructured{young, xptest.XR("a", mark(hold.Hold{Since: since}))},
-			want: noon.UTC().Format(time.RFC3339),
+			Reason: "Without a mark from an earlier poll this is the first one.", In: []*unstructured.Unstructured{young, xptest.XR("a", mark(hold.Hold{Since: since}))},
+			Want: noon.UTC().Format(time.RFC3339),
 		},
-		"MRs": {reason: "MRs get no reports, so their marks never record a poll.", objects: []*unstructured.Unstructured{young, xptest.MR("b", mark(hold.Hold{Since: since}))}, want: since},
+		"MRs": {Reason: "MRs get no reports, so their marks never record a poll.", In: []*unstructured.Unstructured{young, xptest.MR("b", mark(hold.Hold{Since: since}))}, Want: since},
 		"Forged": {
-			reason: "A mark without the plugin's signature proves nothing.",
-			objects: []*unstructured.Unstructured{
+			Reason: "A mark without the plugin's signature proves nothing.",
+			In: []*unstructured.Unstructured{
 				xptest.MR("b", mark(hold.Hold{Since: since})), xptest.MR("c", xptest.Annotated(hold.Annotation, `{"since":"2026-01-02T05:00:00Z","polled":"2026-01-02T05:00:00Z"}`)),
 			},
-			want: since,
+			Want: since,
 		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			w := NewSnapshot(key)
-			w.SetTime(noon)
-			got := ""
-			if at := withRestored(w, tc.objects...).RestoredAt(); !at.IsZero() {
-				got = at.UTC().Format(time.RFC3339)
-			}
-			xptest.Same(t, tc.want, got, tc.reason)
-		})
-	}
+	}, func(objects []*unstructured.Unstructured) string {
+		if at := withKey(objects...).RestoredAt(); !at.IsZero() {
+			return at.UTC().Format(time.RFC3339)
+		}
+
+		return ""
+	})
 }
 
 // quarantinedObject returns u in quarantine, after its controller has reported the pause.

@@ -82,52 +82,46 @@ func TestPendingReconciles(t *testing.T) {
 	xr, released := held(x), xptest.With(claim, xptest.SeenPaused())
 	h := xptest.Value(hold.Of(xr))
 	free := xptest.Merge(xr, hold.Unverified.Unpause(xr, h, noon.Add(-time.Minute)))
-	cases := map[string]struct {
-		reason   string
-		snapshot *Snapshot
-		want     map[string]string
-	}{
-		"Paused": {reason: "Crossplane has written no condition since the restore.", snapshot: snapshot(xr), want: map[string]string{"XOrder x": restoredAt}},
+	xptest.Run(t, map[string]xptest.Row[*Snapshot, map[string]string]{
+		"Paused": {Reason: "Crossplane has written no condition since the restore.", In: snapshot(xr), Want: map[string]string{"XOrder x": restoredAt}},
 		"Unpaused": {
-			reason: "Crossplane has written no condition since the unpause.", snapshot: snapshot(xptest.With(free, xptest.SeenPaused())),
-			want: map[string]string{"XOrder x": "2026-01-02T11:59:00Z begun"},
+			Reason: "Crossplane has written no condition since the unpause.", In: snapshot(xptest.With(free, xptest.SeenPaused())),
+			Want: map[string]string{"XOrder x": "2026-01-02T11:59:00Z begun"},
 		},
 		"Claim": {
-			reason: "Crossplane has written no condition of the claim since the XR was unpaused.", snapshot: snapshot(xptest.With(free, xptest.Reconciled()), released),
-			want: map[string]string{"OrderClaim team-a/o": "2026-01-02T11:59:00Z"},
+			Reason: "Crossplane has written no condition of the claim since the XR was unpaused.", In: snapshot(xptest.With(free, xptest.Reconciled()), released),
+			Want: map[string]string{"OrderClaim team-a/o": "2026-01-02T11:59:00Z"},
 		},
 		"Spoken": {
-			reason: "The wait starts at the last condition.",
-			snapshot: snapshot(xptest.With(free, xptest.SeenPaused(), func(u *unstructured.Unstructured) {
+			Reason: "The wait starts at the last condition.",
+			In: snapshot(xptest.With(free, xptest.SeenPaused(), func(u *unstructured.Unstructured) {
 				xptest.Field([]any{map[string]any{"type": "Synced", "reason": "ReconcilePaused", "lastTransitionTime": "2026-01-02T11:59:30Z"}}, "status", "conditions")(u)
 			})),
-			want: map[string]string{"XOrder x": "2026-01-02T11:59:30Z begun"},
+			Want: map[string]string{"XOrder x": "2026-01-02T11:59:30Z begun"},
 		},
 		"Future": {
-			reason:   "A user can forge a future time in the mark, which must not suppress the request.",
-			snapshot: snapshot(xptest.Merge(xr, hold.Unverified.Unpause(xr, &hold.Hold{Since: restoredAt}, noon.Add(time.Hour)))), want: map[string]string{"XOrder x": restoredAt + " begun"},
+			Reason: "A user can forge a future time in the mark, which must not suppress the request.",
+			In:     snapshot(xptest.Merge(xr, hold.Unverified.Unpause(xr, &hold.Hold{Since: restoredAt}, noon.Add(time.Hour)))), Want: map[string]string{"XOrder x": restoredAt + " begun"},
 		},
 		"CannotReconcile": {
-			reason: "Crossplane retries a failed reconcile without a request.", snapshot: snapshot(xptest.With(free, xptest.Synced("False", "ReconcileError", "no function"))),
-			want: map[string]string{},
+			Reason: "Crossplane retries a failed reconcile without a request.", In: snapshot(xptest.With(free, xptest.Synced("False", "ReconcileError", "no function"))),
+			Want: map[string]string{},
 		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			plan := Next(tc.snapshot, xp.RefTo(x))
-			got := map[string]string{}
-			for _, s := range plan.Pending {
-				got[s.String()] = s.Since.Format(time.RFC3339)
-				if s.Begun {
-					got[s.String()] += " begun"
-				}
-				if !slices.Contains(plan.Waiting, s.Waiting) {
-					t.Errorf("%q is missing in the causes: %q", s.Waiting, plan.Waiting)
-				}
+	}, func(w *Snapshot) map[string]string {
+		plan := Next(w, xp.RefTo(x))
+		got := map[string]string{}
+		for _, s := range plan.Pending {
+			got[s.String()] = s.Since.Format(time.RFC3339)
+			if s.Begun {
+				got[s.String()] += " begun"
 			}
-			xptest.Same(t, tc.want, got, tc.reason)
-		})
-	}
+			if !slices.Contains(plan.Waiting, s.Waiting) {
+				t.Errorf("%q is missing in the causes: %q", s.Waiting, plan.Waiting)
+			}
+		}
+
+		return got
+	})
 }
 
 func TestPendingReconcilesOfProviders(t *testing.T) {

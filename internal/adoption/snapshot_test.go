@@ -98,9 +98,7 @@ func TestNeeds(t *testing.T) {
 		},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			xptest.Same(t, tc.want, tc.snapshot.Needs(tc.from), tc.reason)
-		})
+		t.Run(name, func(t *testing.T) { xptest.Same(t, tc.want, tc.snapshot.Needs(tc.from), tc.reason) })
 	}
 }
 
@@ -169,25 +167,17 @@ func TestSubjectsOfAHeldXR(t *testing.T) {
 	mr := func(name string, controller *unstructured.Unstructured) *unstructured.Unstructured {
 		return xptest.MR(name, xptest.ControlledBy(controller), publishes)
 	}
-	for name, tc := range map[string]struct {
-		reason   string
-		snapshot *Snapshot
-		want     []xp.Ref
-	}{
+	xptest.Run(t, map[string]xptest.Row[*Snapshot, []xp.Ref]{
 		"Held": {
-			reason:   "The XR's plan releases its MRs, marked or not.",
-			snapshot: snapshot(held(x), forSecret(mr("b", x)), mr("c", x), xptest.MR("d", xptest.Annotated(hold.Annotation, "{}"), xptest.ControlledBy(x))), want: refs(x),
+			Reason: "The XR's plan releases its MRs, marked or not.",
+			In:     snapshot(held(x), forSecret(mr("b", x)), mr("c", x), xptest.MR("d", xptest.Annotated(hold.Annotation, "{}"), xptest.ControlledBy(x))), Want: refs(x),
 		},
-		"Unheld":       {reason: "The plan of an XR without a hold does not cover its MRs.", snapshot: snapshot(free, forSecret(mr("b", free))), want: refs(mr("b", free), free)},
-		"Unreadable":   {reason: "An XR with an unreadable mark has no plan for its MRs.", snapshot: snapshot(unreadable, mr("b", unreadable)), want: refs(mr("b", x), unreadable)},
-		"Earlier":      {reason: "An earlier XR of the same name is another controller.", snapshot: snapshot(held(x), mr("b", xptest.XR("x", xptest.UID("old")))), want: refs(mr("b", x), x)},
-		"Uncontrolled": {reason: "A resource without a controller belongs to no XR.", snapshot: snapshot(held(x), xptest.MR("b", publishes)), want: refs(mr("b", x), x)},
-		"HeldClaim":    {reason: "A claim composes nothing.", snapshot: snapshot(held(claim), mr("b", claim)), want: refs(mr("b", x))},
-	} {
-		t.Run(name, func(t *testing.T) {
-			xptest.Same(t, tc.want, tc.snapshot.Subjects(), tc.reason)
-		})
-	}
+		"Unheld":       {Reason: "The plan of an XR without a hold does not cover its MRs.", In: snapshot(free, forSecret(mr("b", free))), Want: refs(mr("b", free), free)},
+		"Unreadable":   {Reason: "An XR with an unreadable mark has no plan for its MRs.", In: snapshot(unreadable, mr("b", unreadable)), Want: refs(mr("b", x), unreadable)},
+		"Earlier":      {Reason: "An earlier XR of the same name is another controller.", In: snapshot(held(x), mr("b", xptest.XR("x", xptest.UID("old")))), Want: refs(mr("b", x), x)},
+		"Uncontrolled": {Reason: "A resource without a controller belongs to no XR.", In: snapshot(held(x), xptest.MR("b", publishes)), Want: refs(mr("b", x), x)},
+		"HeldClaim":    {Reason: "A claim composes nothing.", In: snapshot(held(claim), mr("b", claim)), Want: refs(mr("b", x))},
+	}, (*Snapshot).Subjects)
 }
 
 func TestIsPlanCurrent(t *testing.T) {

@@ -176,27 +176,22 @@ func TestWithoutPlugin(t *testing.T) {
 	}
 	of := func(name, image string) any { return map[string]any{"name": name, "image": image} }
 	aws := of("velero-plugin-for-aws", "velero/velero-plugin-for-aws:v1.13.0")
-	cases := map[string]struct {
-		reason      string
-		deployments []*unstructured.Unstructured
-		want        string
-	}{
-		"Without": {reason: "Velero runs with the plugin of its object store only.", deployments: []*unstructured.Unstructured{velero("velero", []any{aws})}, want: "velero"},
+	xptest.Run(t, map[string]xptest.Row[[]*unstructured.Unstructured, string]{
+		"Without": {Reason: "Velero runs with the plugin of its object store only.", In: []*unstructured.Unstructured{velero("velero", []any{aws})}, Want: "velero"},
 		"With": {
-			reason:      "velero plugin add names the container after the image.",
-			deployments: []*unstructured.Unstructured{velero("velero", []any{aws, of("crossplane-contrib-velero-plugin-for-crossplane", "r/velero-plugin-for-crossplane:v1")})},
+			Reason: "velero plugin add names the container after the image.",
+			In:     []*unstructured.Unstructured{velero("velero", []any{aws, of("crossplane-contrib-velero-plugin-for-crossplane", "r/velero-plugin-for-crossplane:v1")})},
 		},
-		"Mirror":    {reason: "A mirror can rename the image.", deployments: []*unstructured.Unstructured{velero("velero", []any{of("p", "r:5000/mirror/crossplane@sha256:0")})}},
-		"Renamed":   {reason: "With OADP the user chooses the name.", deployments: []*unstructured.Unstructured{velero("velero", []any{of("crossplane", "r/p@sha256:0")})}},
-		"Two":       {reason: "One of two servers has the plugin.", deployments: []*unstructured.Unstructured{velero("old", nil), velero("new", []any{of("crossplane", "")})}},
-		"Malformed": {reason: "The API server admits no such list, a fake can.", deployments: []*unstructured.Unstructured{velero("velero", []any{"x", nil, of("a", "b")})}, want: "velero"},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got, ok := WithoutPlugin(tc.deployments)
-			if got.Name != tc.want || ok != (tc.want != "") {
-				t.Errorf("%s\ngot %q, %t; want %q", tc.reason, got.Name, ok, tc.want)
-			}
-		})
-	}
+		"Mirror":    {Reason: "A mirror can rename the image.", In: []*unstructured.Unstructured{velero("velero", []any{of("p", "r:5000/mirror/crossplane@sha256:0")})}},
+		"Renamed":   {Reason: "With OADP the user chooses the name.", In: []*unstructured.Unstructured{velero("velero", []any{of("crossplane", "r/p@sha256:0")})}},
+		"Two":       {Reason: "One of two servers has the plugin.", In: []*unstructured.Unstructured{velero("old", nil), velero("new", []any{of("crossplane", "")})}},
+		"Malformed": {Reason: "The API server admits no such list, a fake can.", In: []*unstructured.Unstructured{velero("velero", []any{"x", nil, of("a", "b")})}, Want: "velero"},
+	}, func(deployments []*unstructured.Unstructured) string {
+		got, ok := WithoutPlugin(deployments)
+		if ok != (got.Name != "") {
+			t.Errorf("got %q, %t", got.Name, ok)
+		}
+
+		return got.Name
+	})
 }

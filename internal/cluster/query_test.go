@@ -42,34 +42,26 @@ func TestInstallation(t *testing.T) {
 func TestVersionOf(t *testing.T) {
 	label := func(version string) xptest.Option { return xptest.Labelled("app.kubernetes.io/version", version) }
 	containers := func(value any) xptest.Option { return xptest.Field(value, "spec", "template", "spec", "containers") }
-	for name, tc := range map[string]struct {
-		reason string
-		o      []xptest.Option
-		want   string
-	}{
-		"Release":      {reason: "The chart installs this image.", o: []xptest.Option{apiserver.Image("xpkg.crossplane.io/crossplane/crossplane:v1.18.0")}, want: "1.18.0"},
-		"Bare":         {reason: "A mirror may omit the v.", o: []xptest.Option{apiserver.Image("r:5000/crossplane:2.1.0")}, want: "2.1.0"},
-		"Build":        {reason: "Some users build their own image.", o: []xptest.Option{apiserver.Image("r/crossplane:v1.19.0-up.1")}, want: "1.19.0-up.1"},
-		"Digest":       {reason: "A digest after the tag adds nothing.", o: []xptest.Option{apiserver.Image("r/crossplane:v1.20.1@sha256:abc")}, want: "1.20.1"},
-		"Major":        {reason: "A major version alone is no version.", o: []xptest.Option{apiserver.Image("r/crossplane:v99")}},
-		"Empty":        {reason: "There may be no image.", o: []xptest.Option{apiserver.Image("")}},
-		"Colon":        {reason: "A colon alone has no tag.", o: []xptest.Option{apiserver.Image(":")}},
-		"DigestOnly":   {reason: "A digest is no version, whatever its digits.", o: []xptest.Option{apiserver.Image("r/crossplane@sha256:1.2")}},
-		"PortOnly":     {reason: "A port is no tag, even if it looks like a version.", o: []xptest.Option{apiserver.Image("r:1.2/crossplane")}},
-		"Words":        {reason: "A tag with other words is no version.", o: []xptest.Option{apiserver.Image("r/crossplane:release-1.20")}},
-		"Huge":         {reason: "A number that overflows can't be compared.", o: []xptest.Option{apiserver.Image("r/crossplane:v99999999999999999999.0.0")}},
-		"Label":        {reason: "The version label counts too.", o: []xptest.Option{apiserver.Image("r/crossplane:latest"), label("v2.1.3")}, want: "2.1.3"},
-		"LabelGarbage": {reason: "A version label without a version does not count.", o: []xptest.Option{apiserver.Image("r/crossplane"), label("latest")}},
-		"NoList":       {reason: "The containers can be malformed.", o: []xptest.Option{containers("x")}},
-		"NoObjects":    {reason: "A container can be malformed.", o: []xptest.Option{containers([]any{"x", nil})}},
-		"NoImage":      {reason: "An image can be malformed.", o: []xptest.Option{containers([]any{map[string]any{"image": int64(1)}})}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := adoption.FindInstallation([]*unstructured.Unstructured{apiserver.Chart("a", "b", 1, tc.o...)}).Version; got != tc.want {
-				t.Errorf("%s\ngot %q, want %q", tc.reason, got, tc.want)
-			}
-		})
-	}
+	xptest.Run(t, map[string]xptest.Row[[]xptest.Option, string]{
+		"Release":      {Reason: "The chart installs this image.", In: []xptest.Option{apiserver.Image("xpkg.crossplane.io/crossplane/crossplane:v1.18.0")}, Want: "1.18.0"},
+		"Bare":         {Reason: "A mirror may omit the v.", In: []xptest.Option{apiserver.Image("r:5000/crossplane:2.1.0")}, Want: "2.1.0"},
+		"Build":        {Reason: "Some users build their own image.", In: []xptest.Option{apiserver.Image("r/crossplane:v1.19.0-up.1")}, Want: "1.19.0-up.1"},
+		"Digest":       {Reason: "A digest after the tag adds nothing.", In: []xptest.Option{apiserver.Image("r/crossplane:v1.20.1@sha256:abc")}, Want: "1.20.1"},
+		"Major":        {Reason: "A major version alone is no version.", In: []xptest.Option{apiserver.Image("r/crossplane:v99")}},
+		"Empty":        {Reason: "There may be no image.", In: []xptest.Option{apiserver.Image("")}},
+		"Colon":        {Reason: "A colon alone has no tag.", In: []xptest.Option{apiserver.Image(":")}},
+		"DigestOnly":   {Reason: "A digest is no version, whatever its digits.", In: []xptest.Option{apiserver.Image("r/crossplane@sha256:1.2")}},
+		"PortOnly":     {Reason: "A port is no tag, even if it looks like a version.", In: []xptest.Option{apiserver.Image("r:1.2/crossplane")}},
+		"Words":        {Reason: "A tag with other words is no version.", In: []xptest.Option{apiserver.Image("r/crossplane:release-1.20")}},
+		"Huge":         {Reason: "A number that overflows can't be compared.", In: []xptest.Option{apiserver.Image("r/crossplane:v99999999999999999999.0.0")}},
+		"Label":        {Reason: "The version label counts too.", In: []xptest.Option{apiserver.Image("r/crossplane:latest"), label("v2.1.3")}, Want: "2.1.3"},
+		"LabelGarbage": {Reason: "A version label without a version does not count.", In: []xptest.Option{apiserver.Image("r/crossplane"), label("latest")}},
+		"NoList":       {Reason: "The containers can be malformed.", In: []xptest.Option{containers("x")}},
+		"NoObjects":    {Reason: "A container can be malformed.", In: []xptest.Option{containers([]any{"x", nil})}},
+		"NoImage":      {Reason: "An image can be malformed.", In: []xptest.Option{containers([]any{map[string]any{"image": int64(1)}})}},
+	}, func(o []xptest.Option) string {
+		return adoption.FindInstallation([]*unstructured.Unstructured{apiserver.Chart("a", "b", 1, o...)}).Version
+	})
 }
 
 // A user may delete an XRD during a restore, which takes minutes.

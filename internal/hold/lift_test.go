@@ -272,9 +272,7 @@ func TestLiftLeavesNoManager(t *testing.T) {
 					return
 				}
 				xptest.Same(t, bySet(t, want), bySet(t, s.managers()), tc.reason+" The managers must return.", cmpopts.EquateEmpty())
-				settings := func(u *unstructured.Unstructured) any {
-					return []any{u.Object["spec"], u.GetAnnotations()}
-				}
+				settings := func(u *unstructured.Unstructured) any { return []any{u.Object["spec"], u.GetAnnotations()} }
 				xptest.Same(t, settings(origin.live), settings(s.live), tc.reason+" The settings must return.", cmpopts.EquateEmpty())
 			})
 		}

@@ -11,28 +11,17 @@ import (
 
 func TestCanTakeOver(t *testing.T) {
 	fresh := xptest.Object("example.org/v1", "XOrder", "team-a", "x", xptest.Field("small", "spec", "size"))
-	cases := map[string]struct {
-		reason string
-		live   *unstructured.Unstructured
-		want   bool
-	}{
-		"Fresh":    {reason: "Crossplane has not reconciled the XR yet.", live: fresh, want: true},
-		"Paused":   {reason: "Crossplane does not reconcile a paused XR.", live: xptest.With(fresh, xptest.Annotated(xp.AnnotationPaused, "true"), xptest.SeenPaused()), want: true},
-		"Composed": {reason: "The listed resources exist or are about to be created.", live: xptest.With(xptest.XR("x"), xptest.Refs(xptest.MR("b")))},
-		"Empty":    {reason: "A reconciled XR with an empty list would delete the restored resources.", live: xptest.With(fresh, xptest.Reconciled())},
-		"Claimed":  {reason: "Crossplane created the XR for a claim.", live: xptest.With(fresh, xptest.ClaimedBy(xptest.Claim("o")))},
-		"Bound":    {reason: "The claim already has an XR.", live: xptest.Claim("o", xptest.OfXR(xptest.XR("x")))},
-		"Deleting": {reason: "The XR is being deleted.", live: xptest.With(fresh, xptest.Deleting())},
-		"Restored": {reason: "A restore created the XR.", live: xptest.With(fresh, xptest.Labelled(xp.LabelRestore, "monday"))},
-		"Marked":   {reason: "The XR is already held.", live: xptest.With(fresh, xptest.Annotated(Annotation, "{}"))},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := CanTakeOver(tc.live); got != tc.want {
-				t.Errorf("%s\ngot %t", tc.reason, got)
-			}
-		})
-	}
+	xptest.Run(t, map[string]xptest.Row[*unstructured.Unstructured, bool]{
+		"Fresh":    {Reason: "Crossplane has not reconciled the XR yet.", In: fresh, Want: true},
+		"Paused":   {Reason: "Crossplane does not reconcile a paused XR.", In: xptest.With(fresh, xptest.Annotated(xp.AnnotationPaused, "true"), xptest.SeenPaused()), Want: true},
+		"Composed": {Reason: "The listed resources exist or are about to be created.", In: xptest.With(xptest.XR("x"), xptest.Refs(xptest.MR("b")))},
+		"Empty":    {Reason: "A reconciled XR with an empty list would delete the restored resources.", In: xptest.With(fresh, xptest.Reconciled())},
+		"Claimed":  {Reason: "Crossplane created the XR for a claim.", In: xptest.With(fresh, xptest.ClaimedBy(xptest.Claim("o")))},
+		"Bound":    {Reason: "The claim already has an XR.", In: xptest.Claim("o", xptest.OfXR(xptest.XR("x")))},
+		"Deleting": {Reason: "The XR is being deleted.", In: xptest.With(fresh, xptest.Deleting())},
+		"Restored": {Reason: "A restore created the XR.", In: xptest.With(fresh, xptest.Labelled(xp.LabelRestore, "monday"))},
+		"Marked":   {Reason: "The XR is already held.", In: xptest.With(fresh, xptest.Annotated(Annotation, "{}"))},
+	}, CanTakeOver)
 }
 
 // An XR that was taken over is held like a restored one, and keeps its spec.

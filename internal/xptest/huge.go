@@ -109,9 +109,7 @@ func Huge(size int) map[string]*unstructured.Unstructured { //nolint:funlen // I
 		"OwnersPaths": MR("b", composed, metadata("ownerReferences", list(func(n int) any {
 			return map[string]any{"apiVersion": "cloud.example.org/v1alpha1", "kind": "Bucket", "name": fmt.Sprint("../b", n), "uid": "u"}
 		}, perOwner))),
-		"OwnersNew": NamespacedMR("b", composed, metadata("ownerReferences", list(func(n int) any {
-			return owner("K", fmt.Sprintf("g%d.example.org/v1", n))(n)
-		}, perOwner))),
+		"OwnersNew":    NamespacedMR("b", composed, metadata("ownerReferences", list(func(n int) any { return owner("K", fmt.Sprintf("g%d.example.org/v1", n))(n) }, perOwner))),
 		"OwnersSecret": Secret("s", metadata("ownerReferences", list(owner("Secret", "v1"), 60))),
 		"OwnersOut":    NamespacedMR("b", composed, metadata("ownerReferences", list(owner("Bucket", "cloud.example.org/v1alpha1"), perOwner))),
 		"Inputs":       MR("b", Field(secrets("team-a"), "spec", "forProvider", "passwordSecretRefs")),
@@ -153,9 +151,7 @@ func Huge(size int) map[string]*unstructured.Unstructured { //nolint:funlen // I
 
 			return m
 		}, 92))),
-		"NotedInputs": MR("b", metadata(xp.FieldInputs, list(func(n int) any {
-			return map[string]any{"namespace": "n", "name": fmt.Sprint("s", n), "exists": true}
-		}, 50))),
+		"NotedInputs":   MR("b", metadata(xp.FieldInputs, list(func(n int) any { return map[string]any{"namespace": "n", "name": fmt.Sprint("s", n), "exists": true} }, 50))),
 		"Format":        XR("x", metadata(xp.FieldFormat, long)),
 		"FormatList":    XR("x", metadata(xp.FieldFormat, empty)),
 		"DeletionOfUse": MR("b", Annotated(xp.AnnotationDeletionAttempt, long)),

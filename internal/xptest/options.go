@@ -45,19 +45,13 @@ func In(namespace string) Option {
 }
 
 // UID sets the UID.
-func UID(uid types.UID) Option {
-	return func(u *unstructured.Unstructured) { u.SetUID(uid) }
-}
+func UID(uid types.UID) Option { return func(u *unstructured.Unstructured) { u.SetUID(uid) } }
 
 // Version sets the resourceVersion.
-func Version(v string) Option {
-	return func(u *unstructured.Unstructured) { u.SetResourceVersion(v) }
-}
+func Version(v string) Option { return func(u *unstructured.Unstructured) { u.SetResourceVersion(v) } }
 
 // Finalizers sets the finalizers.
-func Finalizers(f ...string) Option {
-	return func(u *unstructured.Unstructured) { u.SetFinalizers(f) }
-}
+func Finalizers(f ...string) Option { return func(u *unstructured.Unstructured) { u.SetFinalizers(f) } }
 
 // Annotated adds an annotation.
 func Annotated(key, value string) Option {
@@ -84,9 +78,7 @@ func Labelled(key, value string) Option {
 }
 
 // Deleting marks the object as being deleted.
-func Deleting() Option {
-	return Field("2026-01-02T03:04:05Z", "metadata", "deletionTimestamp")
-}
+func Deleting() Option { return Field("2026-01-02T03:04:05Z", "metadata", "deletionTimestamp") }
 
 // RestoreFirst sets the note of what must be restored first, as "resource.group/namespace/name".
 func RestoreFirst(items ...string) Option {
@@ -139,9 +131,7 @@ func NeverComposed() Option {
 func Unpaused() Option { return Without("metadata", "annotations", xp.AnnotationPaused) }
 
 // ManagementPolicies sets the policies of an MR, in JSON.
-func ManagementPolicies(p string) Option {
-	return JSON(`{"spec":{"managementPolicies":` + p + `}}`)
-}
+func ManagementPolicies(p string) Option { return JSON(`{"spec":{"managementPolicies":` + p + `}}`) }
 
 // Created sets the time at which an object was created.
 func Created(at string) Option { return Field(at, "metadata", "creationTimestamp") }
@@ -220,9 +210,7 @@ func OfGeneration(n int64) Option {
 }
 
 // Generation sets the generation.
-func Generation(n int64) Option {
-	return func(u *unstructured.Unstructured) { u.SetGeneration(n) }
-}
+func Generation(n int64) Option { return func(u *unstructured.Unstructured) { u.SetGeneration(n) } }
 
 // SeenPaused sets the condition of an object whose controller has observed the pause.
 func SeenPaused() Option { return Synced("False", xp.ReasonReconcilePaused, "") }
