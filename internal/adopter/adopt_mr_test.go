@@ -24,7 +24,7 @@ import (
 // provider finds, by external-name.
 func heldMR(t *testing.T, of hold.Hold, exists map[string]bool, o ...xptest.Option) (s *apiserver.Server, xr, own *unstructured.Unstructured) {
 	t.Helper()
-	x := xptest.XR("x", apiserver.Created(cameAt))
+	x := xptest.XR("x", xptest.Created(cameAt))
 	own = xptest.MR("b", append([]xptest.Option{xptest.ControlledBy(x)}, o...)...)
 	xr = xptest.With(x, xptest.Refs(own))
 	s = apiserver.NewServer(apiserver.Held(xr, hold.Hold{Since: apiserver.StartAt, Quarantine: of.Quarantine, ByHand: of.ByHand}), apiserver.Held(own, of), apiserver.Restored(xptest.Revision(xptest.RevisionName, x)))

@@ -32,7 +32,7 @@ func appliedBy(manager string) xptest.Option {
 
 // unheld returns a restored object whose hold a user has removed.
 func unheld(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
-	return xptest.With(u, append([]xptest.Option{xptest.Labelled("velero.io/restore-name", "monday"), apiserver.Created(cameAt)}, o...)...)
+	return xptest.With(u, append([]xptest.Option{xptest.Labelled("velero.io/restore-name", "monday"), xptest.Created(cameAt)}, o...)...)
 }
 
 // lostTree returns an XR whose hold a user has removed, and that has composed new resources.
@@ -40,7 +40,7 @@ func lostTree() (objects []*unstructured.Unstructured, xr *unstructured.Unstruct
 	x := xptest.XR("x")
 	resource := xptest.Annotated(xp.AnnotationResourceName, "bucket")
 	back := unheld(xptest.MR("b", xptest.ControlledBy(x), resource))
-	anew := xptest.MR("b-new", xptest.ControlledBy(x), resource, apiserver.Created(laterAt))
+	anew := xptest.MR("b-new", xptest.ControlledBy(x), resource, xptest.Created(laterAt))
 	xr = unheld(xptest.XR("x", xptest.Refs(anew), xptest.Reconciled(), appliedBy("argocd-controller")))
 
 	return []*unstructured.Unstructured{back, anew, xr, apiserver.Restored(xptest.Revision(xptest.RevisionName, x))}, xr

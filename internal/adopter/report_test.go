@@ -68,7 +68,7 @@ func TestAdoptReportsWithinTimeout(t *testing.T) {
 			if n >= xrs-bad {
 				mark.Clone = "XOrder y"
 			}
-			s.Put(apiserver.Held(xptest.XR(fmt.Sprintf("x%02d", n), xptest.Refs(xptest.MR("gone")), apiserver.Created(apiserver.StartAt)), mark))
+			s.Put(apiserver.Held(xptest.XR(fmt.Sprintf("x%02d", n), xptest.Refs(xptest.MR("gone")), xptest.Created(apiserver.StartAt)), mark))
 		}
 		poll := func(telling time.Duration) map[string]int {
 			a := newAdopter(t, s)

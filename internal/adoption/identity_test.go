@@ -14,13 +14,9 @@ import (
 
 // heldFor returns u with a hold, then changed by the options.
 func heldFor(u *unstructured.Unstructured, of hold.Hold, o ...xptest.Option) *unstructured.Unstructured {
-	u = u.DeepCopy()
 	of.Restore, of.Since, of.Reported = restoreName, restoredAt, hold.ReportedOf(u)
-	if _, err := hold.Put(u, of); err != nil {
-		panic(err) // The test is wrong.
-	}
 
-	return xptest.With(u, o...)
+	return withMark(u, of, o...)
 }
 
 func unnamed(o ...xptest.Option) *unstructured.Unstructured {

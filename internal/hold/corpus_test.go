@@ -129,7 +129,9 @@ func TestReleasedMarks(t *testing.T) {
 		t.Fatalf("no recorded marks of released versions: %v", err)
 	}
 	for _, version := range versions {
-		for name, s := range readSpecimens(t, version) {
+		all := map[string]specimen{}
+		xptest.Must(t, json.Unmarshal(xptest.Value(os.ReadFile(filepath.Clean(version))), &all))
+		for name, s := range all {
 			t.Run(filepath.Base(version)+"/"+name, func(t *testing.T) {
 				u := &unstructured.Unstructured{Object: s.Object}
 				h, err := key.HoldOf(u)
@@ -185,15 +187,6 @@ func keepSpecimens(t *testing.T, version string) {
 	b := xptest.Value(json.MarshalIndent(specimens(), "", " "))
 	xptest.Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	xptest.Must(t, os.WriteFile(path, append(b, '\n'), 0o644))
-}
-
-func readSpecimens(t *testing.T, path string) map[string]specimen {
-	t.Helper()
-	b := xptest.Value(os.ReadFile(filepath.Clean(path)))
-	all := map[string]specimen{}
-	xptest.Must(t, json.Unmarshal(b, &all))
-
-	return all
 }
 
 // markIn returns the fields of a mark without its signature, and with packed fields unpacked.

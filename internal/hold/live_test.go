@@ -12,12 +12,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-var liveKey = Key("0123456789abcdef0123456789abcdef")
-
 // heldLive returns a live object that the command hold holds.
 func heldLive(t *testing.T, u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
 	t.Helper()
-	change, why := liveKey.HoldLive(u, time.Unix(0, 0))
+	change, why := key.HoldLive(u, time.Unix(0, 0))
 	if !why.IsZero() || change.Patch == nil {
 		t.Fatalf("cannot hold %s: %s", xp.String(u), why)
 	}
@@ -27,6 +25,7 @@ func heldLive(t *testing.T, u *unstructured.Unstructured, o ...xptest.Option) *u
 
 func TestHoldLive(t *testing.T) {
 	held := heldLive(t, xptest.MR("b"), xptest.SeenPaused())
+	released, _ := key.Consent(held)
 	copied := xptest.MR("c", xptest.Annotated(Annotation, xp.Annotation(held, Annotation)), xptest.Annotated(xp.AnnotationPaused, "true"))
 	type want struct {
 		Step  string
@@ -65,19 +64,19 @@ func TestHoldLive(t *testing.T) {
 		"OfARestore":     {reason: "A restore still adopts it.", live: signedBy(t, xptest.XR("x"), Hold{Restore: "velero/monday"}), want: want{Why: reason.AwaitingAdoption, Quiet: reason.NotQuiet}},
 		"Quarantined":    {reason: "A quarantine holds it already.", live: xptest.With(signedBy(t, xptest.MR("b"), Hold{Restore: "velero/monday", Quarantine: true}), xptest.SeenPaused())},
 		"Forged":         {reason: "A mark of another object proves nothing.", live: copied, want: want{Why: reason.MarkForged, Quiet: reason.MarkForged}},
-		"BeingReleased":  {reason: "After a release that was interrupted it is held again.", live: consented(held), want: want{Step: stepPauseAgain, Quiet: reason.NotQuiet}},
+		"BeingReleased":  {reason: "After a release that was interrupted it is held again.", live: xptest.Merge(held, released), want: want{Step: stepPauseAgain, Quiet: reason.NotQuiet}},
 		"NeverCreatedMR": {reason: "An MR without an external resource has nothing in flight.", live: xptest.MR("b"), want: want{Step: StepPause, Quiet: reason.NotQuiet}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			change, why := liveKey.HoldLive(tc.live, time.Unix(0, 0))
-			got := want{Step: change.Step, Why: why.Code, Quiet: liveKey.WhyNotQuiet(tc.live).Code}
+			change, why := key.HoldLive(tc.live, time.Unix(0, 0))
+			got := want{Step: change.Step, Why: why.Code, Quiet: key.WhyNotQuiet(tc.live).Code}
 			xptest.Same(t, tc.want, got, tc.reason)
 			if change.Patch == nil {
 				return
 			}
 			after := xptest.Merge(tc.live, change.Patch)
-			h, err := liveKey.HoldOf(after)
+			h, err := key.HoldOf(after)
 			if err != nil || !h.IsByCommand() || !xp.IsPaused(after) {
 				t.Errorf("%s\nafter the change: %v, %v, paused: %t", tc.reason, h, err, xp.IsPaused(after))
 			}
@@ -93,23 +92,16 @@ func TestHoldLive(t *testing.T) {
 func signedBy(t *testing.T, u *unstructured.Unstructured, h Hold) *unstructured.Unstructured {
 	t.Helper()
 	xptest.Value(Put(u, h))
-	xptest.Must(t, liveKey.Sign(u, u.GetNamespace()))
+	xptest.Must(t, key.Sign(u, u.GetNamespace()))
 
 	return u
-}
-
-// consented returns a held object whose release was interrupted.
-func consented(held *unstructured.Unstructured) *unstructured.Unstructured {
-	p, _ := liveKey.Consent(held)
-
-	return xptest.Merge(held, p)
 }
 
 // Crossplane can't report during the hold why it fails. The restore compares with what it reported
 // before: as broken as it was, the XR is adopted.
 func TestHoldLiveNotesWhatFails(t *testing.T) {
 	failing := xptest.XR("x", xptest.Synced("False", "ReconcileError", "no such function"))
-	h, err := liveKey.HoldOf(heldLive(t, failing, xptest.SeenPaused()))
+	h, err := key.HoldOf(heldLive(t, failing, xptest.SeenPaused()))
 	if err != nil || h.Failing != FailingOf(failing) || h.Failing == "" {
 		t.Fatalf("noted %+v, error %v", h, err)
 	}

@@ -16,7 +16,8 @@ import (
 
 func TestKeyHoldOf(t *testing.T) {
 	x := xptest.XRV2("x", xptest.Refs(xptest.NamespacedMR("b")))
-	genuine := signed(x)
+	genuine := held(x)
+	xptest.Must(t, key.Sign(genuine, x.GetNamespace()))
 	mark := xp.Annotation(genuine, Annotation)
 	mapped := held(x)
 	xptest.Must(t, key.Sign(mapped, "team-b"))
@@ -55,7 +56,7 @@ func TestKeyHoldOf(t *testing.T) {
 
 // The health script of example/gitops/argocd searches a mark for these.
 func TestMarkHasWhatArgoCDReads(t *testing.T) {
-	mark := liveKey.mark(xp.RefTo(xptest.XR("x")), &Hold{Reason: "why", Freed: true})
+	mark := key.mark(xp.RefTo(xptest.XR("x")), &Hold{Reason: "why", Freed: true})
 	for _, want := range []string{`"reason":"why"`, `"freed":true`} {
 		if !strings.Contains(mark, want) {
 			t.Errorf("the mark must have %s: %s", want, mark)

@@ -38,16 +38,6 @@ func heldFor(u *unstructured.Unstructured, of Hold, o ...xptest.Option) *unstruc
 	return xptest.With(u, o...)
 }
 
-// signed returns u with a signed mark, in its own namespace.
-func signed(u *unstructured.Unstructured) *unstructured.Unstructured {
-	u = held(u)
-	if err := key.Sign(u, u.GetNamespace()); err != nil {
-		panic(err) // The test is wrong.
-	}
-
-	return u
-}
-
 // markOf is the option that writes the mark of u on another object.
 func markOf(u *unstructured.Unstructured) xptest.Option {
 	return xptest.Annotated(Annotation, xp.Annotation(u, Annotation))

@@ -83,12 +83,7 @@ func TestReleaseReturnsSettingsOfMRs(t *testing.T) {
 		for q, pause := range options["pause"] {
 			for s, status := range options["status"] {
 				for n, of := range holds {
-					var set []xptest.Option
-					for _, o := range []xptest.Option{policy, pause, status} {
-						if o != nil {
-							set = append(set, o)
-						}
-					}
+					set := slices.DeleteFunc([]xptest.Option{policy, pause, status}, func(o xptest.Option) bool { return o == nil })
 					own := xptest.MR("b", append(set, xptest.Version("7"))...)
 					t.Run(fmt.Sprint(p, q, s, n), func(t *testing.T) { checkMRGetsItsOwnBack(t, own, of) })
 				}

@@ -210,14 +210,7 @@ func TestPackedRefsOfOthers(t *testing.T) {
 func TestForgetsManagers(t *testing.T) {
 	veleros := xptest.JSON(`{"metadata":{"managedFields":[{"manager":"velero-server","time":"2999-01-01T00:00:00Z"}]}}`)
 	theirs := xptest.JSON(`{"metadata":{"managedFields":[{"manager":"kubectl","fieldsV1":{"f:spec":{}}}]}}`)
-	known := heldFor(xptest.XR("x", theirs), Hold{}, veleros)
-	if ForgetsManagers(known) {
-		t.Error("the mark has the managers")
-	}
-	if !ForgetsManagers(heldFor(xptest.XR("x"), Hold{}, veleros)) {
-		t.Error("the mark must lack the managers")
-	}
-	if ForgetsManagers(heldFor(xptest.XR("x", theirs), Hold{})) {
-		t.Error("the cluster has the managers")
-	}
+	known, unknown, live := heldFor(xptest.XR("x", theirs), Hold{}, veleros), heldFor(xptest.XR("x"), Hold{}, veleros), heldFor(xptest.XR("x", theirs), Hold{})
+	got := []bool{ForgetsManagers(known), ForgetsManagers(unknown), ForgetsManagers(live)}
+	xptest.Same(t, []bool{false, true, false}, got, "the mark has the managers; it lacks them; the cluster has them")
 }

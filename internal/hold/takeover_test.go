@@ -26,7 +26,6 @@ func TestCanTakeOver(t *testing.T) {
 
 // An XR that was taken over is held like a restored one, and keeps its spec.
 func TestTakeOver(t *testing.T) {
-	key := Key("0123456789abcdef0123456789abcdef")
 	mr := xptest.NamespacedMR("b")
 	backup := xptest.XRV2("x", xptest.Refs(mr), xptest.Field("small", "spec", "size"), xptest.Annotated(xp.AnnotationExternalName, "x-1"), xptest.Annotated("team", "theirs"))
 	live := xptest.Object(backup.GetAPIVersion(), backup.GetKind(), backup.GetNamespace(), "x", xptest.Field("large", "spec", "size"), xptest.Annotated("team", "ours"))

@@ -17,9 +17,7 @@ import (
 // Field sets a field to a value as JSON decodes it.
 func Field(value any, path ...string) Option {
 	return func(u *unstructured.Unstructured) {
-		if err := unstructured.SetNestedField(u.Object, value, path...); err != nil {
-			panic(err) // The test is wrong.
-		}
+		must(unstructured.SetNestedField(u.Object, value, path...))
 	}
 }
 
@@ -32,9 +30,7 @@ func Without(path ...string) Option {
 func JSON(document string) Option {
 	return func(u *unstructured.Unstructured) {
 		var patch map[string]any
-		if err := json.Unmarshal([]byte(document), &patch); err != nil {
-			panic(err) // The test is wrong.
-		}
+		must(json.Unmarshal([]byte(document), &patch))
 		u.Object = Merge(u, patch).Object
 	}
 }
@@ -244,9 +240,7 @@ func Stored(u *unstructured.Unstructured) *unstructured.Unstructured {
 // Merge returns u with a JSON merge patch (RFC 7386) applied, as the API server returns it.
 func Merge(u *unstructured.Unstructured, patch map[string]any) *unstructured.Unstructured {
 	b, err := json.Marshal(merge(u.DeepCopy().Object, patch))
-	if err != nil {
-		panic(err) // The test is wrong.
-	}
+	must(err)
 	out := &unstructured.Unstructured{}
 	if err := out.UnmarshalJSON(b); err != nil {
 		panic(fmt.Sprintf("cannot decode %s: %v", b, err)) // The test is wrong.

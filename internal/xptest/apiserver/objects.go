@@ -103,6 +103,3 @@ func XOrderXRD(o ...xptest.Option) *unstructured.Unstructured {
 	return xptest.XRD("xorders.example.org", append([]xptest.Option{xptest.JSON(`{"spec":{"group":"example.org","names":{"kind":"XOrder"}},
 		"status":{"conditions":[{"type":"Established","status":"True"}]}}`)}, o...)...)
 }
-
-// Created is an option for when an object was created.
-func Created(at string) xptest.Option { return xptest.Field(at, "metadata", "creationTimestamp") }

@@ -156,10 +156,7 @@ func (s *Transport) store(st *store, u *unstructured.Unstructured) []byte {
 	last, there := st.objects[key]
 	s.version++
 	u = xptest.With(u, xptest.Version(strconv.Itoa(s.version)))
-	b, err := json.Marshal(u.Object)
-	if err != nil {
-		panic(err) // The test is wrong.
-	}
+	b := xptest.Value(json.Marshal(u.Object))
 	class, _, _ := unstructured.NestedString(u.Object, "type")
 	entry := stored{event: watch.Modified, version: s.version, labels: u.GetLabels(), before: last.labels, class: class, encoded: b}
 	if !there {
@@ -221,7 +218,7 @@ func (s *Transport) PutHeldXRs(xrs int, since time.Time) *unstructured.Unstructu
 			composed = append(composed, xptest.MR(fmt.Sprintf("%s-%d", x.GetName(), m), xptest.ControlledBy(x), xptest.Reconciled()))
 		}
 		at := since.UTC().Format(time.RFC3339)
-		s.Put(xptest.With(Held(xptest.With(x, xptest.Refs(composed...)), hold.Hold{Since: at}), Created(at)))
+		s.Put(xptest.With(Held(xptest.With(x, xptest.Refs(composed...)), hold.Hold{Since: at}), xptest.Created(at)))
 		for _, u := range composed {
 			s.Put(Restored(u))
 		}
