@@ -25,7 +25,8 @@ func HostileObjects() []*unstructured.Unstructured {
 			return map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "resourceRef": map[string]any{"name": u.GetName()}}
 		}
 
-		return Object(xp.GroupProtection+"/v1beta1", kind, namespace, "u", Field(of(local), "spec", "of"), Field(of(modern), "spec", "by"), Field(true, "spec", "replayDeletion"))
+		return Object(xp.GroupProtection+"/v1beta1", kind, namespace, "u", Field(of(local), "spec", "of"), Field(of(modern), "spec", "by"),
+			Field(true, "spec", "replayDeletion"))
 	}
 	conditions := Field([]any{
 		map[string]any{"type": "Ready", "status": "True", "reason": "Available", "lastTransitionTime": "2026-01-02T03:04:05Z"},
@@ -51,7 +52,8 @@ func HostileObjects() []*unstructured.Unstructured {
 		XRD("xorders.example.org", Field("example.org", "spec", "group"), Field(map[string]any{"kind": LegacyKind, "plural": "xorders"}, "spec", "names"),
 			Field(map[string]any{"kind": ClaimKind, "plural": "orderclaims"}, "spec", "claimNames"), Field([]any{version}, "spec", "versions"),
 			Field([]any{map[string]any{"type": "Established", "status": "True", "lastTransitionTime": "2026-01-02T03:04:05Z"}}, "status", "conditions")),
-		Object("cloud.example.org/v1beta1", "ProviderConfig", "", "default", Field(map[string]any{"namespace": "infra", "name": "key"}, "spec", "credentials", "secretRef")),
+		Object("cloud.example.org/v1beta1", "ProviderConfig", "", "default", Field(map[string]any{"namespace": "infra", "name": "key"}, "spec",
+			"credentials", "secretRef")),
 		Object(xp.GroupPackage+"/v1", "FunctionRevision", "", "f-1", Labelled(xp.LabelPackage, "f"), Field("Active", "spec", "desiredState"),
 			Field("https://f:9443", "status", "endpoint")),
 		Object(xp.GroupPackage+"/v1", "Function", "", "f", Field("Manual", "spec", "revisionActivationPolicy")),

@@ -79,7 +79,8 @@ func (m *many) platform(trees int) {
 		{"legacy.example.org", "Environment", "Namespaced"},
 	}
 	for _, kind := range managedKinds {
-		kinds = append(kinds, struct{ group, kind, scope string }{"cloud.m.example.org", kind, "Namespaced"}, struct{ group, kind, scope string }{"cloud.example.org", kind, "Cluster"})
+		kinds = append(kinds, struct{ group, kind, scope string }{"cloud.m.example.org", kind, "Namespaced"},
+			struct{ group, kind, scope string }{"cloud.example.org", kind, "Cluster"})
 	}
 	for n := range noise {
 		kinds = append(kinds, struct{ group, kind, scope string }{"other.example.net", "Thing" + strconv.Itoa(n), "Namespaced"})
@@ -102,11 +103,13 @@ func (m *many) platform(trees int) {
 			version, scope, claims = "v1", "", `"claimNames":{"kind":"Environment","plural":"environments"},`
 		}
 		name := plural + "." + k.group
-		r := strings.NewReplacer("$version", version, "$group", k.group, "$kind", k.kind, "$scope", scope, "$plural", plural, "$name", name, "$claims", claims, "$uid", uid(name))
+		r := strings.NewReplacer("$version", version, "$group", k.group, "$kind", k.kind, "$scope", scope, "$plural", plural, "$name", name, "$claims",
+			claims, "$uid", uid(name))
 		m.object("compositeresourcedefinitions.apiextensions.crossplane.io", version, "", name, r.Replace(manyXRD))
 		m.object("compositions.apiextensions.crossplane.io", "v1", "", plural, composition("Composition", plural, k.group, k.kind, 0))
 		for n := range trees/perRevision + 1 {
-			m.object("compositionrevisions.apiextensions.crossplane.io", "v1", "", plural+"-"+strconv.Itoa(n), composition("CompositionRevision", plural, k.group, k.kind, n+1))
+			m.object("compositionrevisions.apiextensions.crossplane.io", "v1", "", plural+"-"+strconv.Itoa(n),
+				composition("CompositionRevision", plural, k.group, k.kind, n+1))
 		}
 	}
 	for n := range trees/perNamespace + 1 {

@@ -144,7 +144,10 @@ func Managed(manager, operation, at string, paths ...[]string) Option {
 			_ = unstructured.SetNestedMap(fields, map[string]any{}, names...) // No path is below another.
 		}
 		list, _, _ := unstructured.NestedSlice(u.Object, "metadata", "managedFields")
-		list = append(list, map[string]any{"manager": manager, "operation": operation, "apiVersion": u.GetAPIVersion(), "time": at, "fieldsType": "FieldsV1", "fieldsV1": fields})
+		list = append(list, map[string]any{
+			"manager": manager, "operation": operation, "apiVersion": u.GetAPIVersion(), "time": at,
+			"fieldsType": "FieldsV1", "fieldsV1": fields,
+		})
 		Field(list, "metadata", "managedFields")(u)
 	}
 }
@@ -164,7 +167,10 @@ func OfXR(xr *unstructured.Unstructured) Option {
 func ControlledBy(owner *unstructured.Unstructured) Option {
 	return func(u *unstructured.Unstructured) {
 		u.SetOwnerReferences(slices.DeleteFunc(u.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return ptr.Deref(o.Controller, false) }))
-		OwnedBy(metav1.OwnerReference{APIVersion: owner.GetAPIVersion(), Kind: owner.GetKind(), Name: owner.GetName(), UID: owner.GetUID(), Controller: ptr.To(true)})(u)
+		OwnedBy(metav1.OwnerReference{
+			APIVersion: owner.GetAPIVersion(), Kind: owner.GetKind(), Name: owner.GetName(), UID: owner.GetUID(),
+			Controller: ptr.To(true),
+		})(u)
 		if xp.IsComposite(owner) && u.GetKind() != "Secret" {
 			Labelled(xp.LabelComposite, cmp.Or(xp.Label(owner, xp.LabelComposite), owner.GetName()))(u)
 			Annotated(xp.AnnotationResourceName, u.GetName())(u)
