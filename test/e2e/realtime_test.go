@@ -125,9 +125,6 @@ func (s *suite) fleetsOf(ctx context.Context, n *shape) ([]unstructured.Unstruct
 	return list(ctx, s.target, schema.GroupVersionKind{Group: n.Name + ".example.org", Version: "v1alpha1", Kind: kind}, namespace, "")
 }
 
-// silence is much longer than Crossplane needs to reconcile.
-const silence = 30 * time.Second
-
 // after returns a condition that becomes true some time after another time.
 func (s *suite) after(since time.Time, wait time.Duration) func(context.Context) error {
 	return func(context.Context) error {
