@@ -101,8 +101,7 @@ func (s *suite) restorePackages(t *testing.T, n *shape, r *packageRegistry, back
 	if s.target != nil {
 		must(t, s.target.Destroy())
 	}
-	name := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(t.Name(), "TestMatrixPackages/"), "/", "-"))
-	s.target = s.packaged(t, name)
+	s.target = s.packaged(t, "target")
 	if installed {
 		s.install(t, s.target, r)
 		must(t, n.Offered(ctx, s.target))
@@ -111,6 +110,7 @@ func (s *suite) restorePackages(t *testing.T, n *shape, r *packageRegistry, back
 	if backup == n.Name {
 		must(t, s.target.UsePlugin(ctx, true))
 	}
+	name := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(t.Name(), "TestMatrixPackages/"), "/", "-"))
 	must(t, drill.Platform{}.StartRestore(ctx, s.target, name, backup, n.RestoreArgs...))
 	if !installed {
 		must(t, s.target.RunPackages(ctx))
